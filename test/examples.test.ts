@@ -13,7 +13,7 @@ import { deploymentsOf, type Category } from '../src/catalog/model.ts'
 import type { Dialect } from '../src/engines/dialects/dialect.ts'
 import { dialects } from '../src/engines/dialects/index.ts'
 import { defaultCatalog } from '../src/local-models/default-catalog.ts'
-import { heard, speechEngine, type SpeechEngine } from './support/speech-engine.ts'
+import { transcription, speechEngine, type SpeechEngine } from './support/speech-engine.ts'
 import { scriptedEngine, type EngineCallSeen, type ScriptedEngine } from './support/scripted-engine.ts'
 import { startWeir, type TestWeir } from './support/weir.ts'
 
@@ -177,7 +177,7 @@ const printed: Readonly<Record<string, (output: string) => void>> = {
     assert.deepEqual([results[0]?.index, results[0]?.document.text], [1, 'A weir is a low dam across a river.'])
   },
   'curl/transcription.sh'(output) {
-    assert.equal((JSON.parse(output) as { text: string }).text.trim(), heard.text.trim())
+    assert.equal((JSON.parse(output) as { text: string }).text.trim(), transcription.text.trim())
     assert.equal(speech.calls.at(-1)?.path, '/inference')
   },
   'typescript/chat.ts': (output) => assert.equal(output, 'Hello there!\n13 tokens, 0 ms in the queue\n'),

@@ -45,7 +45,7 @@ export function CacheSection<Use extends CacheUse>({
       <Ready of={loaded}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty title="No engine has said how much was cached" />
+            <Empty title="No engine has reported how much was cached" />
           ) : (
             <Table
               caption="Cache hits"

@@ -3,8 +3,8 @@ import { useEffect } from 'preact/hooks'
 import { attempts, isReachable, isSignedOut, send } from './client.ts'
 
 /** Changes every ten seconds while samples arrive: a page with other data then reloads it. */
-export const lookAgain = ({ samples }: { readonly samples: readonly { readonly at: number }[] }): number =>
-  Math.floor((samples.at(-1)?.at ?? 0) / LOOK_MS)
+export const reloadKey = ({ samples }: { readonly samples: readonly { readonly at: number }[] }): number =>
+  Math.floor((samples.at(-1)?.at ?? 0) / RELOAD_MS)
 
 /** The samples that a stream has sent so far. */
 export interface Live<Sample> {
@@ -15,12 +15,12 @@ export interface Live<Sample> {
 }
 
 const KEPT = 300
-const LOOK_MS = 10_000
+const RELOAD_MS = 10_000
 const STALE_MS = 7000
 const RETRY_MS = 3000
 
 /** A tab's request to the others for their samples. */
-const ASK = 'samples?'
+const SAMPLES_REQUEST = 'samples?'
 
 /**
  * One stream for all tabs of a browser, open as long as a visible part uses it: a browser has only six connections to a
@@ -60,11 +60,11 @@ export function liveStream<Sample extends { readonly at: number }>(
     const name = `${address} ${scope()}`
     const others = new BroadcastChannel(name)
     let hasStream = false
-    others.addEventListener('message', ({ data }: MessageEvent<readonly Sample[] | typeof ASK>) => {
-      if (data !== ASK) take(data)
+    others.addEventListener('message', ({ data }: MessageEvent<readonly Sample[] | typeof SAMPLES_REQUEST>) => {
+      if (data !== SAMPLES_REQUEST) take(data)
       else if (hasStream && !state.value.isStale) others.postMessage(state.value.samples)
     })
-    others.postMessage(ASK)
+    others.postMessage(SAMPLES_REQUEST)
     const lead = (): Promise<void> => {
       hasStream = true
       return follow(address, left.signal, (data) => {
@@ -86,8 +86,8 @@ export function liveStream<Sample extends { readonly at: number }>(
   }
 
   function update(): void {
-    const isWanted = users > 0 && document.visibilityState === 'visible' && !isSignedOut.value
-    if (isWanted) leave ??= join()
+    const isNeeded = users > 0 && document.visibilityState === 'visible' && !isSignedOut.value
+    if (isNeeded) leave ??= join()
     else {
       leave?.()
       leave = undefined
@@ -125,7 +125,7 @@ function follow(address: string, left: AbortSignal, take: (data: string) => void
       source = new EventSource(address)
       source.addEventListener('sample', ({ data }: MessageEvent<string>) => take(data))
       source.addEventListener('error', () => {
-        if (source?.readyState === EventSource.CLOSED) void ask()
+        if (source?.readyState === EventSource.CLOSED) void checkSession()
       })
     }
 
@@ -133,7 +133,7 @@ function follow(address: string, left: AbortSignal, take: (data: string) => void
      * The browser gives up after an error status and does not report which. If the session has ended, the page finds
      * out.
      */
-    async function ask(): Promise<void> {
+    async function checkSession(): Promise<void> {
       await send('/console/api/session', { method: 'GET', signal: left }).catch(() => {})
       if (!left.aborted) retry = setTimeout(open, RETRY_MS)
     }

@@ -9,14 +9,14 @@ export interface Ending {
 
 export function OutcomeState({ of: { outcome, http_status, error_code } }: { of: Ending }) {
   if (outcome === 'completed') return <State is="good">completed</State>
-  const told = [http_status, error_code].filter((it) => it !== null).join(' ')
+  const error = [http_status, error_code].filter((it) => it !== null).join(' ')
   return (
     <>
       <State is="warn">{outcome.replaceAll('_', ' ')}</State>
-      {told === '' ? null : (
+      {error === '' ? null : (
         <>
           <br />
-          <code class="small soft">{told}</code>
+          <code class="small soft">{error}</code>
         </>
       )}
     </>

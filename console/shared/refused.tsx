@@ -5,17 +5,17 @@ import { Empty, Moment, Ready, State, Table, type Column } from './parts.tsx'
 
 /** Requests that were refused before they reached a model: counts over time by code and key, and the newest ones. */
 
-interface Told {
+interface ErrorFields {
   readonly http_status: number | null
   readonly error_code: string
 }
 
-export interface RefusedGroup extends Told {
+export interface RefusedGroup extends ErrorFields {
   readonly key_id: string | null
   readonly requests: number
 }
 
-export interface RefusedRequest extends Told {
+export interface RefusedRequest extends ErrorFields {
   readonly request_id: string
   readonly at: string
   readonly key_id: string | null
@@ -29,7 +29,7 @@ export interface RefusedReport<Group extends RefusedGroup, Request extends Refus
   readonly unit: 'hour' | 'day'
   readonly times: readonly number[]
   readonly total: number
-  readonly codes: readonly (Told & {
+  readonly codes: readonly (ErrorFields & {
     readonly requests: number
     readonly series: readonly { readonly at: number; readonly requests: number }[]
   })[]
@@ -104,7 +104,7 @@ function Refused<Group extends RefusedGroup, Request extends RefusedRequest>({
           keyOf={(it) => JSON.stringify(it)}
           columns={[
             whose,
-            { title: 'Error', cell: (it) => <Told of={it} /> },
+            { title: 'Error', cell: (it) => <ErrorCode of={it} /> },
             { title: 'Requests', isNumber: true, cell: (it) => count(it.requests) },
           ]}
         />
@@ -141,7 +141,7 @@ function Refused<Group extends RefusedGroup, Request extends RefusedRequest>({
   )
 }
 
-export function Told({ of: { http_status, error_code } }: { of: Told }) {
+export function ErrorCode({ of: { http_status, error_code } }: { of: ErrorFields }) {
   return (
     <State is="warn">
       {http_status} <code>{error_code}</code>
@@ -153,7 +153,7 @@ function Why({ of: request }: { of: RefusedRequest }) {
   const { reason, param } = request
   return (
     <div class="reason">
-      <Told of={request} />
+      <ErrorCode of={request} />
       <br />
       {reason}
       {param === null ? null : (

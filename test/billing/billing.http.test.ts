@@ -11,7 +11,7 @@ import { laneHolds } from '../support/lane.ts'
 import { rawChat, rawClient, rawPost } from '../support/raw-client.ts'
 import { memoryJournal } from '../support/memory-journal.ts'
 import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
-import { heard } from '../support/speech-engine.ts'
+import { transcription } from '../support/speech-engine.ts'
 import { scriptedEngine, type Script } from '../support/scripted-engine.ts'
 import { eventually, gate } from '../support/waiting.ts'
 import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
@@ -310,7 +310,7 @@ describe('billing: the caller disconnects from a transcription', () => {
     const { weir, engine } = await audioStage(t)
     engine.answer = async () => {
       await gate().opened
-      return { body: heard }
+      return { body: transcription }
     }
     const form = new FormData()
     form.append('model', 'whisper-1')
@@ -321,7 +321,7 @@ describe('billing: the caller disconnects from a transcription', () => {
     abort.abort()
     await assert.rejects(answer)
     const left = await onlyRow(weir)
-    engine.answer = () => ({ body: heard })
+    engine.answer = () => ({ body: transcription })
     form.set('file', new Blob([new Uint8Array(clip('flac.ogg'))]))
     assert.equal((await weir.call(transcriptions, { method: 'POST', body: form })).status, 200)
     const completed = (await weir.ledger()).find(({ outcome }) => outcome === 'completed')

@@ -18,7 +18,7 @@ async function onlyRow(weir: TestWeir): Promise<LedgerRow> {
   return rows[0]!
 }
 
-const told = ({ outcome, httpStatus, errorCode }: LedgerRow): unknown[] => [outcome, httpStatus, errorCode]
+const failureOf = ({ outcome, httpStatus, errorCode }: LedgerRow): unknown[] => [outcome, httpStatus, errorCode]
 
 const refusal = (status: number, message: string): { refuse: { status: number; body: unknown } } => ({
   refuse: { status, body: { error: { message, type: 'invalid_request_error' } } },
@@ -44,7 +44,7 @@ describe('[X4] the row of a request that failed', () => {
         assert.equal(response.status, status)
         await response.text()
         const row = await onlyRow(weir)
-        assert.deepEqual(told(row), ['engine_failed', status, code])
+        assert.deepEqual(failureOf(row), ['engine_failed', status, code])
         assert.doesNotMatch(JSON.stringify({ ...row, amount: 0 }), new RegExp(SECRET))
       })
     }
@@ -57,7 +57,7 @@ describe('[X4] the row of a request that failed', () => {
       assert.equal(response.status, 200)
       await response.text()
       const outcome = tokens === 0 ? 'engine_failed' : 'engine_broke'
-      assert.deepEqual(told(await onlyRow(weir)), [outcome, 200, 'upstream_error'])
+      assert.deepEqual(failureOf(await onlyRow(weir)), [outcome, 200, 'upstream_error'])
     })
   }
 
@@ -70,13 +70,13 @@ describe('[X4] the row of a request that failed', () => {
       if (stream) await client.sees('data: ')
       else await engine.arrived(1)
       client.leave()
-      assert.deepEqual(told(await onlyRow(weir)), ['caller_left', 499, null])
+      assert.deepEqual(failureOf(await onlyRow(weir)), ['caller_left', 499, null])
     })
 
     it(`has 200 and no code if all went well${stream ? ', streaming' : ''}`, async (t) => {
       const { weir } = await chatStage(t)
       await (await weir.chat({ stream })).text()
-      assert.deepEqual(told(await onlyRow(weir)), ['completed', 200, null])
+      assert.deepEqual(failureOf(await onlyRow(weir)), ['completed', 200, null])
     })
   }
 

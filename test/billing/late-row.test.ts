@@ -39,7 +39,7 @@ const stream = [
 const whole = { choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }], usage }
 const PRICE = 3n
 
-function engineThatSays(text: string): Engine {
+function engineAnswering(text: string): Engine {
   return {
     usable: () => true,
     addresses: () => [],
@@ -88,7 +88,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
         return ticket
       },
     } as Parameters<typeof createPipeline>[0]['admission'],
-    engineOf: () => engineThatSays(answer),
+    engineOf: () => engineAnswering(answer),
     priceOf: () => ({ version: 1, rates: { ...freeRates, outputPerToken: PRICE } }),
     admitted() {},
     settled() {},

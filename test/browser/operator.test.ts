@@ -137,7 +137,7 @@ describe('the console of the operator', () => {
       rate_limit: { requests_per_minute: 100_000 },
       models: [modelEntry([stage.engine.url], { name: '<i>Renamed</i>' })],
     })
-    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.getByRole('button', { name: 'Check again' }).click()
     await page.getByText('<i>Renamed</i>').waitFor()
     await assertAccessible(page)
   })

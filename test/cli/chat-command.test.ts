@@ -8,7 +8,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { chat } from '../../src/cli/chat.ts'
 import { CommandFailed, UsageError } from '../../src/cli/command.ts'
 import { capturing, type Printed } from '../support/printed.ts'
-import { scriptedServer, sendEvents, type AskedRequest } from '../support/scripted-server.ts'
+import { scriptedServer, sendEvents, type ReceivedRequest } from '../support/scripted-server.ts'
 import { scriptedService } from '../support/scripted-service.ts'
 import { eventually } from '../support/waiting.ts'
 
@@ -30,7 +30,7 @@ const piece = (content: string) => ({ choices: [{ delta: { content } }] })
 
 interface Stage {
   readonly dataDir: string
-  readonly asked: readonly AskedRequest[]
+  readonly asked: readonly ReceivedRequest[]
   /** What happened to the lent key. */
   readonly lent: readonly string[]
   /** Runs the command; the next line is typed when the prompt is there again. */
@@ -39,7 +39,7 @@ interface Stage {
 
 async function stage(
   t: TestContext,
-  answers: Readonly<Record<string, (asked: AskedRequest, response: ServerResponse) => unknown>> = {},
+  answers: Readonly<Record<string, (asked: ReceivedRequest, response: ServerResponse) => unknown>> = {},
 ): Promise<Stage> {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-chat-'))
   t.after(() => rmSync(dataDir, { recursive: true, force: true }))
@@ -172,7 +172,7 @@ describe('weir chat', () => {
     const vision = await stage(t, { '/api/v1/models': () => ({ data: listed.slice(0, 2) }) })
     assert.match((await vision.chat([])).stdout, /^Chatting with a\/vision\./)
     const none = 'no chat model can be called now; weir models list shows the models and their state'
-    const refusing = (_asked: AskedRequest, response: ServerResponse) => {
+    const refusing = (_asked: ReceivedRequest, response: ServerResponse) => {
       response.statusCode = 500
       return { data: listed }
     }

@@ -28,7 +28,7 @@ const majors = [
 const scene = endpoints()
 const hello = [{ role: 'user' as const, content: 'Hi' }]
 const model = slugs.chat
-const heardText = 'A weir lets a river through at the rate the bed below can take.'
+const transcribedText = 'A weir lets a river through at the rate the bed below can take.'
 
 for (const { client, Client, errors, toFile } of majors) {
   const clientOf = ({ weir }: Endpoints, options: ClientOptions = {}): OpenAI =>
@@ -124,7 +124,7 @@ for (const { client, Client, errors, toFile } of majors) {
       const { transcriptions } = clientOf(scene).audio
       for (const file of [await toFile(clip('flac.ogg'), 'talk.ogg'), new File([clip('plain.wav')], 'talk')]) {
         const answer = await transcriptions.create({ model: slugs.audio, file, language: 'en' })
-        assert.equal(answer.text.trim(), heardText)
+        assert.equal(answer.text.trim(), transcribedText)
       }
       assert.deepEqual(scene.speech.calls[0]?.fields['language'], ['en'])
     })
@@ -134,7 +134,7 @@ for (const { client, Client, errors, toFile } of majors) {
       const file = () => toFile(clip('flac.ogg'), 'talk.ogg')
       const common = { model: slugs.audio }
       const text: unknown = await transcriptions.create({ ...common, file: await file(), response_format: 'text' })
-      assert.equal(String(text).trim(), heardText)
+      assert.equal(String(text).trim(), transcribedText)
       const srt: unknown = await transcriptions.create({ ...common, file: await file(), response_format: 'srt' })
       assert.match(String(srt), /^1\n00:00:00,000 --> 00:00:00,800\n/)
       const vtt: unknown = await transcriptions.create({ ...common, file: await file(), response_format: 'vtt' })
@@ -158,7 +158,7 @@ for (const { client, Client, errors, toFile } of majors) {
     it('[E9] is translated', async () => {
       const file = await toFile(clip('constant.mp3'), 'talk.mp3')
       const answer = await clientOf(scene).audio.translations.create({ model: slugs.audio, file })
-      assert.equal(answer.text.trim(), heardText)
+      assert.equal(answer.text.trim(), transcribedText)
       assert.equal(scene.speech.calls[0]?.path, '/v1/audio/translations')
     })
 

@@ -34,8 +34,8 @@ function stage(t: TestContext) {
     taken,
     state,
     /** The versions are compared, as once a second. */
-    async compare(versions: Versions, isBeat = true): Promise<string[]> {
-      if (isBeat) scripted.beat()
+    async compare(versions: Versions, isHeartbeat = true): Promise<string[]> {
+      if (isHeartbeat) scripted.heartbeat()
       const call = scripted.next(versionsScript)
       assert.deepEqual(call.keys, ['weir:{replicas}:versions'])
       call.answer(call.values.map((change) => versions[change as keyof Versions] ?? null))
@@ -55,11 +55,11 @@ describe('changes over a scripted Redis', () => {
   })
 
   it('are read again after the connection was gone', async (t) => {
-    const { join, lose, compare, beat, sent } = stage(t)
+    const { join, lose, compare, heartbeat, sent } = stage(t)
     join()
     await compare({}, false)
     lose()
-    beat()
+    heartbeat()
     assert.deepEqual(sent, [], 'Redis is not asked without a connection')
     join()
     assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
@@ -77,7 +77,7 @@ describe('changes over a scripted Redis', () => {
   })
 
   it('are taken in and answered when a message names them, and not read again by the comparison', async (t) => {
-    const { join, compare, hear, published, taken } = stage(t)
+    const { join, compare, receive: hear, published, taken } = stage(t)
     join()
     await compare({}, false)
     hear('weir:changes', 'other\nother.1\nkeys\n1')
@@ -95,7 +95,7 @@ describe('changes over a scripted Redis', () => {
   })
 
   it('are not answered if they could not be taken in, and tried again', async (t) => {
-    const { join, compare, hear, published, taken, state } = stage(t)
+    const { join, compare, receive: hear, published, taken, state } = stage(t)
     join()
     await compare({}, false)
     state.fails = true
@@ -108,7 +108,7 @@ describe('changes over a scripted Redis', () => {
   })
 
   it('are announced with a number, and wait for every other replica that lives', async (t) => {
-    const { join, compare, changes, next, hear, taken, unreached } = stage(t)
+    const { join, compare, changes, next, receive: hear, taken, unreached } = stage(t)
     join()
     await compare({}, false)
     let result: readonly string[] | undefined
@@ -132,7 +132,7 @@ describe('changes over a scripted Redis', () => {
   })
 
   it('name the replicas that did not answer within a second', async (t) => {
-    const { join, compare, changes, next, hear, unreached, clock } = stage(t)
+    const { join, compare, changes, next, receive: hear, unreached, clock } = stage(t)
     join()
     await compare({}, false)
     let result: readonly string[] | undefined
@@ -150,7 +150,7 @@ describe('changes over a scripted Redis', () => {
   })
 
   it('are done at once without other replicas, and if all have answered before Redis names them', async (t) => {
-    const { join, compare, changes, next, hear } = stage(t)
+    const { join, compare, changes, next, receive: hear } = stage(t)
     join()
     await compare({}, false)
     const alone = changes.announce('keys')

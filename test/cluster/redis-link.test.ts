@@ -90,7 +90,7 @@ async function stage(t: TestContext) {
     follower,
     joined: () => eventually('it has joined', () => link.membership() !== undefined),
     /** A heartbeat is sent, and not answered. */
-    async heldBeat(afterMs = HEARTBEAT_MS): Promise<ReceivedCommand> {
+    async heldHeartbeat(afterMs = HEARTBEAT_MS): Promise<ReceivedCommand> {
       state.life = HELD
       const before = heartbeats.length
       advance(afterMs)
@@ -124,34 +124,34 @@ describe('the link of a replica to Redis', () => {
   })
 
   it('[Q1] counts its lease from the sending of a heartbeat, not from its answer', async (t) => {
-    const { link, clock, redis, joined, heldBeat, advance } = await stage(t)
+    const { link, clock, redis, joined, heldHeartbeat: heldBeat, advance } = await stage(t)
     await joined()
-    const beat = await heldBeat()
+    const heartbeat = await heldBeat()
     const sentAtMs = clock.monotonic()
     advance(100)
-    redis.reply(beat, ['epoch-1', 0, 5, 0])
+    redis.reply(heartbeat, ['epoch-1', 0, 5, 0])
     await eventually('it is answered', () => link.replicas() === 5)
     assert.equal(link.proven().untilMs, sentAtMs + LEASE_MS)
     assert.ok(link.proven().sinceMs < sentAtMs)
   })
 
   it('[Q1] begins a new proof after a gap that was as long as the lease', async (t) => {
-    const { link, clock, redis, joined, heldBeat } = await stage(t)
+    const { link, clock, redis, joined, heldHeartbeat: heldBeat } = await stage(t)
     await joined()
     const { sinceMs, untilMs } = link.proven()
-    let beat = await heldBeat()
-    redis.reply(beat, ['epoch-1', 0, 4, 0])
+    let heartbeat = await heldBeat()
+    redis.reply(heartbeat, ['epoch-1', 0, 4, 0])
     await eventually('it is answered', () => link.replicas() === 4)
     assert.deepEqual(link.proven(), { sinceMs, untilMs: untilMs + HEARTBEAT_MS })
     // Asleep until the lease is over, to the millisecond.
-    beat = await heldBeat(LEASE_MS)
-    redis.reply(beat, ['epoch-1', 0, 5, 0])
+    heartbeat = await heldBeat(LEASE_MS)
+    redis.reply(heartbeat, ['epoch-1', 0, 5, 0])
     await eventually('it is answered', () => link.replicas() === 5)
     assert.deepEqual(link.proven(), { sinceMs: clock.monotonic(), untilMs: clock.monotonic() + LEASE_MS })
   })
 
   it('[Q1] gives up a Redis that has not answered for more than half of the lease, and says why', async (t) => {
-    const { link, redis, joined, heldBeat, advance, log, state } = await stage(t)
+    const { link, redis, joined, heldHeartbeat: heldBeat, advance, log, state } = await stage(t)
     await joined()
     state.isSilent = true
     await heldBeat()
@@ -198,7 +198,7 @@ describe('the link of a replica to Redis', () => {
   })
 
   it('[Q1] joins as another incarnation after a cut, and not with an answer from before', async (t) => {
-    const { link, redis, joined, heldBeat, log, state } = await stage(t)
+    const { link, redis, joined, heldHeartbeat: heldBeat, log, state } = await stage(t)
     await joined()
     await heldBeat()
     state.life = ['epoch-1', 0, 7, 0]
@@ -225,12 +225,12 @@ describe('the link of a replica to Redis', () => {
   })
 
   it('begins no membership with an answer that comes while it says goodbye', async (t) => {
-    const { link, redis, joined, heldBeat, log } = await stage(t)
+    const { link, redis, joined, heldHeartbeat: heldBeat, log } = await stage(t)
     await joined()
-    const beat = await heldBeat()
+    const heartbeat = await heldBeat()
     log.length = 0
     const closed = link.close()
-    redis.reply(beat, ['epoch-2', 0, 3, 1])
+    redis.reply(heartbeat, ['epoch-2', 0, 3, 1])
     await closed
     assert.deepEqual(
       log.filter((it) => it.startsWith('event') || it.startsWith('joined')),

@@ -26,7 +26,7 @@ async function stage(t: TestContext, replicas: Reply | typeof HELD) {
 describe('a command that tells replicas what it has changed', () => {
   it('waits until each has answered for each change, and leaves no connection', async (t) => {
     const { redis, clock, alarms, asked } = await stage(t, [3, ['one', 'two']])
-    const told = notifyReplicas(redis.url, ['keys', 'prices'], clock)
+    const unreached = notifyReplicas(redis.url, ['keys', 'prices'], clock)
     await eventually('both are announced', () => asked().length === 2)
     const [first] = asked()
     assert.equal(first?.values[0], announceScript.lua)
@@ -39,14 +39,14 @@ describe('a command that tells replicas what it has changed', () => {
     for (const message of ['one\nkeys', 'one\nprices', 'two\nprices']) redis.publish(`weir:changes:${name}`, message)
     await eventually('prices are done', () => alarms.size === 1)
     redis.publish(`weir:changes:${name}`, 'two\nkeys')
-    assert.deepEqual(await within(10_000, 'all have answered', told), [])
+    assert.deepEqual(await within(10_000, 'all have answered', unreached), [])
     assert.equal(alarms.size, 0)
     await eventually('both connections have ended', () => redis.sockets.size === 0)
   })
 
   it('names those that have not answered within a second, each once', async (t) => {
     const { redis, clock, alarms, asked } = await stage(t, [3, ['one', 'two']])
-    const told = notifyReplicas(redis.url, ['keys', 'prices'], clock)
+    const unreached = notifyReplicas(redis.url, ['keys', 'prices'], clock)
     await eventually('both are announced', () => asked().length === 2)
     const name = asked()[0]?.values.at(-1)?.split('\n')[0] ?? ''
     redis.publish(`weir:changes:${name}`, 'one\nkeys')
@@ -57,7 +57,7 @@ describe('a command that tells replicas what it has changed', () => {
     const [alarm] = alarms
     assert.equal(alarm?.ms, 1000)
     alarm?.ring()
-    assert.deepEqual(await within(10_000, 'it gives up', told), ['two'])
+    assert.deepEqual(await within(10_000, 'it gives up', unreached), ['two'])
   })
 
   it('names every other replica if there is no Redis, or none that answers', async (t) => {

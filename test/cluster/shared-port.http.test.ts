@@ -206,7 +206,7 @@ describe('the port that workers share', () => {
   })
 
   it('a worker takes a connection once, and gives back what it is offered after it has begun to leave', async (t) => {
-    const heard: FromWorker[] = []
+    const received: FromWorker[] = []
     const sockets: Socket[] = []
     const server = createServer({ pauseOnConnect: true }, (socket) => sockets.push(socket)).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -220,26 +220,26 @@ describe('the port that workers share', () => {
       for (const socket of sockets) socket.destroy()
       server.close()
     })
-    worker.on('message', (message: FromWorker) => heard.push(message))
-    const hears = (message: FromWorker): Promise<void> =>
-      eventually(JSON.stringify(message), () => heard.some((it) => isDeepStrictEqual(it, message)), 30_000)
-    const tell = (message: ToWorker, socket?: Socket): void => void worker.send(message, socket, { keepOpen: true })
-    await eventually('it wants to listen', () => heard.some(({ kind }) => kind === 'listen'), 30_000)
-    tell({ kind: 'listening', port: 1 })
-    tell({ kind: 'offer', offer: 1 }, sockets[0])
-    await hears({ kind: 'taken', offer: 1, open: 1 })
-    tell({ kind: 'offer', offer: 1 }, sockets[0])
-    tell({ kind: 'offer', offer: 2 }, sockets[1])
-    await hears({ kind: 'taken', offer: 2, open: 2 })
+    worker.on('message', (message: FromWorker) => received.push(message))
+    const receives = (message: FromWorker): Promise<void> =>
+      eventually(JSON.stringify(message), () => received.some((it) => isDeepStrictEqual(it, message)), 30_000)
+    const send = (message: ToWorker, socket?: Socket): void => void worker.send(message, socket, { keepOpen: true })
+    await eventually('it wants to listen', () => received.some(({ kind }) => kind === 'listen'), 30_000)
+    send({ kind: 'listening', port: 1 })
+    send({ kind: 'offer', offer: 1 }, sockets[0])
+    await receives({ kind: 'taken', offer: 1, open: 1 })
+    send({ kind: 'offer', offer: 1 }, sockets[0])
+    send({ kind: 'offer', offer: 2 }, sockets[1])
+    await receives({ kind: 'taken', offer: 2, open: 2 })
     callers[0]?.send(REQUEST)
     await callers[0]?.sees('"pid"')
     callers[0]?.send('GET /held HTTP/1.1\r\nHost: weir\r\n\r\n')
     callers[1]?.leave()
-    await hears({ kind: 'open', open: 1 })
+    await receives({ kind: 'open', open: 1 })
     worker.kill('SIGTERM')
-    await hears({ kind: 'leaving' })
-    tell({ kind: 'offer', offer: 3 }, sockets[2])
-    await hears({ kind: 'refused', offer: 3 })
+    await receives({ kind: 'leaving' })
+    send({ kind: 'offer', offer: 3 }, sockets[2])
+    await receives({ kind: 'refused', offer: 3 })
     assert.ok(!callers[2]?.isClosed)
   })
 

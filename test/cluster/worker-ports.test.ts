@@ -145,9 +145,9 @@ describe('the port of all workers', () => {
 describe('a port that is handed to a worker', () => {
   /** This process, as a worker. */
   async function workerStage(t: TestContext) {
-    const said: FromWorker[] = []
+    const sent: FromWorker[] = []
     const { send } = process
-    process.send = (message: unknown) => said.push(message as FromWorker) > 0
+    process.send = (message: unknown) => sent.push(message as FromWorker) > 0
     const before = new Set(process.listeners('message'))
     t.after(() => {
       if (send) process.send = send
@@ -156,10 +156,10 @@ describe('a port that is handed to a worker', () => {
         if (!before.has(listener)) process.removeListener('message', listener)
       }
     })
-    const tell = (message: ToWorker, socket?: Socket) => process.emit('message', message, socket)
+    const receive = (message: ToWorker, socket?: Socket) => process.emit('message', message, socket)
     const taken: Socket[] = []
     const opening = portOf(2)((socket) => taken.push(socket), '127.0.0.1', 8080)
-    return { said, tell, taken, opening, last: () => said.splice(0) }
+    return { said: sent, tell: receive, taken, opening, last: () => sent.splice(0) }
   }
 
   it('is open when the process that started it says so, or says why not', async (t) => {

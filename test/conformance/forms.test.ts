@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { engineKinds } from '../../src/catalog/model.ts'
 import { roomyLimits } from '../support/chat-stage.ts'
-import { threeForms, type AskForm, type FormName, type ReadAnswer } from '../support/three-forms.ts'
+import { threeForms, type SendForm, type FormName, type ReadAnswer } from '../support/three-forms.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 import type { FixtureCall } from './fixture-server.ts'
 
@@ -22,7 +22,7 @@ let answer: Answer
 let engine: ReturnType<typeof createServer>
 const sockets = new Set<Socket>()
 let weir: TestWeir
-let forms: Readonly<Record<FormName, AskForm>>
+let forms: Readonly<Record<FormName, SendForm>>
 
 before(async () => {
   engine = createServer((request, response) => {

@@ -21,7 +21,7 @@ for (const adapter of spendingAdapters) {
     async function till(t: TestContext, limit: SpendLimit | null, spent: bigint | ((from: number) => bigint) = 0n) {
       const id = `ws_${crypto.randomUUID()}`
       let workspace = { id, name: 'acme', spendLimit: limit } as Workspace
-      const stage = { now: systemClock.now(), told: [] as bigint[] }
+      const stage = { now: systemClock.now(), reached: [] as bigint[] }
       const sum = (from: number): bigint => (typeof spent === 'bigint' ? spent : spent(from))
       const store = {
         usageSums: async ({ from }: { from: number }) => [{ group: id, amount: sum(from) }],
@@ -31,7 +31,7 @@ for (const adapter of spendingAdapters) {
         store,
         clock: { ...systemClock, now: () => stage.now },
         workspace: () => workspace,
-        limitReached: (amount) => stage.told.push(amount),
+        limitReached: (amount) => stage.reached.push(amount),
       })
       t.after(() => spending.close())
       return {
@@ -91,9 +91,9 @@ for (const adapter of spendingAdapters) {
       for (let request = 0; request < 3; request += 1) (await hold(10n ** 15n)).settle(10_000_000_000n)
       await eventually('it shows', () => headers()['X-Spend-Alert'] === 'soft limit reached')
       assert.deepEqual([headers()['X-Spend-Limit'], headers()['X-Spend-Used']], ['0.01', '0.03'])
-      await eventually('it is told', () => stage.told.length > 0)
+      await eventually('it is told', () => stage.reached.length > 0)
       ;(await hold(1n)).settle(1n)
-      assert.equal(stage.told.length, 1)
+      assert.equal(stage.reached.length, 1)
       setLimit(null)
       ;(await hold(10n ** 18n)).settle(0n)
       assert.deepEqual(headers(), {})
@@ -104,10 +104,10 @@ for (const adapter of spendingAdapters) {
       ;(await hold(99n)).settle(99n)
       await hasRoom(1n)
       await assert.rejects(hold(2n), refused)
-      assert.deepEqual(stage.told, [])
+      assert.deepEqual(stage.reached, [])
       ;(await hold(1n)).settle(1n)
-      await eventually('it is reported', () => stage.told.length > 0)
-      assert.deepEqual(stage.told, [100n])
+      await eventually('it is reported', () => stage.reached.length > 0)
+      assert.deepEqual(stage.reached, [100n])
     })
 
     it('counts a request in the month of its row, which may be over when the row is durable', async (t) => {

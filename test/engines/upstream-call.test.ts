@@ -478,8 +478,8 @@ describe('a call to an engine with several addresses', () => {
       passTime(DEADLINE_MS)
       await staged.settle()
       const end = staged.end()
-      const told = end?.kind === 'failed' ? [end.error.code, end.error.message, end.started] : [end?.kind]
-      assert.deepEqual(told, expected)
+      const outcome = end?.kind === 'failed' ? [end.error.code, end.error.message, end.started] : [end?.kind]
+      assert.deepEqual(outcome, expected)
       const { activity, inFlight } = staged.addresses[0]!
       assert.deepEqual(
         {

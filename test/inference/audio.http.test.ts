@@ -17,7 +17,7 @@ import { audioStage, clip, silentWav, spooled, transcriptions, translations } fr
 import { refusalOf } from '../support/chat-stage.ts'
 import { rawClient } from '../support/raw-client.ts'
 import { roomyDisk } from '../support/roomy-disk.ts'
-import { heard, speechEngine } from '../support/speech-engine.ts'
+import { transcription, speechEngine } from '../support/speech-engine.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
 const MIB = 2 ** 20
@@ -142,7 +142,7 @@ describe('transcriptions', () => {
   it('[E10] have words if the caller asks for them', async (t) => {
     const { send, engine } = await audioStage(t)
     const words = [{ word: ' A', start: 0, end: 0.1, probability: 0.9 }]
-    engine.answer = () => ({ body: { ...heard, words } })
+    engine.answer = () => ({ body: { ...transcription, words } })
     const fields = { response_format: 'verbose_json', 'timestamp_granularities[]': ['word', 'segment'] }
     const answer = (await (await send(fields)).json()) as { words: unknown; segments: unknown[] }
     assert.deepEqual(answer.words, [{ word: 'A', start: 0, end: 0.1 }])
@@ -172,7 +172,7 @@ describe('transcriptions', () => {
     const { send, engine } = await audioStage(t, { kind: 'whispercpp' })
     engine.answer = () => ({
       body: {
-        ...heard,
+        ...transcription,
         language: 'german',
         segments: [{ id: 0, start: 0, end: 1.7, text: ' Hallo', words: [{ word: ' Hallo', start: 0.1, end: 0.5 }] }],
       },
@@ -244,7 +244,7 @@ describe('the openai SDK', () => {
 describe('translations', () => {
   it('[E9] accept the same form and return English', async (t) => {
     const { send, engine } = await audioStage(t)
-    engine.answer = () => ({ body: { ...heard, task: 'translate', language: 'german' } })
+    engine.answer = () => ({ body: { ...transcription, task: 'translate', language: 'german' } })
     const response = await send({ language: 'de', response_format: 'verbose_json' }, { path: translations })
     const { task, language, text } = (await response.json()) as Record<string, unknown>
     assert.deepEqual([task, language, text], ['translate', 'english', sentence])
@@ -291,7 +291,7 @@ describe('billing of audio', () => {
     // Wrong checksums, with which some decoders leave out a frame.
     const frames = Buffer.from(clip('plain.flac'))
     for (const at of flacFrameHeads(frames).slice(2)) frames[at - 1] = ~(frames[at - 1] ?? 0) & 0xff
-    engine.answer = () => ({ body: { ...heard, duration: 3 } })
+    engine.answer = () => ({ body: { ...transcription, duration: 3 } })
     for (const forged of [chunks, tracks, frames]) {
       const refusal = await refusalOf(await send({}, { clip: forged }))
       assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'unsupported_content', 'file'])
@@ -508,7 +508,7 @@ describe('a caller that leaves', () => {
     const until = gate()
     engine.answer = async () => {
       await until.opened
-      return { body: heard }
+      return { body: transcription }
     }
     const form = new FormData()
     form.append('model', 'whisper-1')
@@ -582,7 +582,7 @@ describe('the queue for audio', () => {
     const until = gate()
     engine.answer = async () => {
       await until.opened
-      return { body: heard }
+      return { body: transcription }
     }
     const answer = send({}, { clip: 'plain.wav' })
     await eventually('the engine has the upload', () => engine.calls.length === 1)

@@ -16,10 +16,10 @@ const AT_ONCE = 16
 
 let stage: FuzzStage
 /** How each request ended for its caller, by request id. */
-const told = new Map<string, Told>()
+const endings = new Map<string, Ending>()
 let sent = 0
 
-interface Told {
+interface Ending {
   readonly input: number
   readonly end: 'answer' | 'error' | 'broke off'
   readonly usage: Readonly<Record<string, unknown>> | undefined
@@ -42,7 +42,7 @@ async function send(count: number, make: (chance: Chance, mark: number) => Answe
         try {
           const response = await wire.exchange(requestOf(made))
           const { requestId, ...rest } = check(input, made, response ?? assert.fail('the connection was closed'))
-          told.set(requestId, rest)
+          endings.set(requestId, rest)
           ends.set(rest.end, (ends.get(rest.end) ?? 0) + 1)
         } catch (error) {
           next = Infinity
@@ -77,7 +77,7 @@ function requestOf({ endpoint, contentType, body }: AnswerInput): { method: stri
   return { method: 'POST', bytes: Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]) }
 }
 
-function check(input: number, made: AnswerInput, response: WireResponse): Told & { requestId: string } {
+function check(input: number, made: AnswerInput, response: WireResponse): Ending & { requestId: string } {
   const { status, headers, body, isBroken } = response
   const text = body.toString('utf8')
   assert.ok(!isBroken, `the response broke off: ${text.slice(-500)}`)
@@ -89,7 +89,7 @@ function check(input: number, made: AnswerInput, response: WireResponse): Told &
   }
   if (made.isStream) return { requestId, input, ...checkStream(text) }
   const isJson = headers.get('content-type') === 'application/json'
-  const { usage } = (isJson ? JSON.parse(text) : {}) as { usage?: Told['usage'] }
+  const { usage } = (isJson ? JSON.parse(text) : {}) as { usage?: Ending['usage'] }
   return { requestId, input, end: 'answer', usage }
 }
 
@@ -98,7 +98,7 @@ function checkError(body: unknown): void {
   assert.deepEqual(Object.keys(error).toSorted(), ['code', 'message', 'param', 'type'])
 }
 
-function checkStream(text: string): Omit<Told, 'input'> {
+function checkStream(text: string): Omit<Ending, 'input'> {
   assert.ok(text.endsWith('\n\n'))
   const data = text
     .slice(0, -2)
@@ -120,11 +120,11 @@ function checkStream(text: string): Omit<Told, 'input'> {
       assert.ok(reason === null || typeof reason === 'string', `finish_reason ${JSON.stringify(reason)}`)
     }
   }
-  return { end: 'answer', usage: last['usage'] as Told['usage'] }
+  return { end: 'answer', usage: last['usage'] as Ending['usage'] }
 }
 
 /** What the answer says is what the row says. */
-function checkRow(row: LedgerRow, { end, usage }: Told): void {
+function checkRow(row: LedgerRow, { end, usage }: Ending): void {
   const { outcome, inputTokens, cachedInputTokens, outputTokens, audioMs, amount } = row
   switch (end) {
     case 'answer': {
@@ -171,7 +171,7 @@ describe(`a fuzz of engines' answers, WEIR_SEED=${seed}`, () => {
 
   it('bills what the answers say, and nothing for a failure', async () => {
     const rows = new Map((await stage.ledger()).map((row) => [row.requestId, row]))
-    for (const [requestId, end] of told) {
+    for (const [requestId, end] of endings) {
       const row = rows.get(requestId)
       try {
         checkRow(row ?? assert.fail('no row'), end)
@@ -182,6 +182,6 @@ describe(`a fuzz of engines' answers, WEIR_SEED=${seed}`, () => {
         )
       }
     }
-    assert.equal(rows.size, told.size)
+    assert.equal(rows.size, endings.size)
   })
 })

@@ -64,12 +64,12 @@ describe('the journal', () => {
   it('says that it grew before it reports the row, so that whoever waited can read it', async (t) => {
     const clock = handClock(t.mock.timers)
     const scripted = scriptedJournalFiles()
-    const heard: string[] = []
-    const journal = openJournal({ ...scripted, firstSegment: 1, clock, grew: () => heard.push('grew') })
-    void journal.settle(row('a')).then(() => heard.push('settled'))
+    const events: string[] = []
+    const journal = openJournal({ ...scripted, firstSegment: 1, clock, grew: () => events.push('grew') })
+    void journal.settle(row('a')).then(() => events.push('settled'))
     await turn()
     await scripted.succeed()
-    assert.deepEqual(heard, ['grew', 'settled'])
+    assert.deepEqual(events, ['grew', 'settled'])
   })
 
   it('puts everything that arrives during a write into the next frame, in order', async (t) => {

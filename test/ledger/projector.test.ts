@@ -11,7 +11,7 @@ interface Bench {
   /** What the store was given, the oldest first. */
   readonly calls: (readonly JournalSpan[])[]
   readonly done: number[]
-  readonly heard: string[]
+  readonly events: string[]
   underWay(): boolean
   succeed(): Promise<void>
   fail(): Promise<void>
@@ -21,7 +21,7 @@ function bench(t: TestContext): Bench {
   const clock = handClock(t.mock.timers)
   const calls: (readonly JournalSpan[])[] = []
   const done: number[] = []
-  const heard: string[] = []
+  const events: string[] = []
   let call: PromiseWithResolvers<void> | undefined
   const projector = createProjector({
     clock,
@@ -32,8 +32,8 @@ function bench(t: TestContext): Bench {
       return call.promise
     },
     done: (segment) => done.push(segment),
-    failed: ({ message }) => heard.push(message),
-    recovered: () => heard.push('recovered'),
+    failed: ({ message }) => events.push(message),
+    recovered: () => events.push('recovered'),
   })
   function end(how: (it: PromiseWithResolvers<void>) => void): Promise<void> {
     const ending = call ?? assert.fail('nothing is being applied')
@@ -46,7 +46,7 @@ function bench(t: TestContext): Bench {
     clock,
     calls,
     done,
-    heard,
+    events: events,
     underWay: () => call !== undefined,
     succeed: () => end((it) => it.resolve()),
     fail: () => end((it) => it.reject(new Error('the database is locked'))),
@@ -124,7 +124,7 @@ describe('the projector', () => {
   })
 
   it('tells readers when the store fails, tries again by itself, and says so once', async (t) => {
-    const { projector, clock, calls, heard, fail, succeed } = bench(t)
+    const { projector, clock, calls, events: heard, fail, succeed } = bench(t)
     projector.add(span(1, 0, 10))
     const reader = watch(projector.through({ segment: 1, offset: 10 }))
     await fail()

@@ -5,7 +5,7 @@ import { engineClient } from '../../src/operate/doctor/doctor-engine-client.ts'
 import { doctor } from '../../src/operate/doctor/commands/doctor.ts'
 import { eventually } from '../support/waiting.ts'
 import { printed, type Printed } from '../support/printed.ts'
-import { scriptedServer, sendEvents, type AskedRequest, type ScriptedServer } from '../support/scripted-server.ts'
+import { scriptedServer, sendEvents, type ReceivedRequest, type ScriptedServer } from '../support/scripted-server.ts'
 
 const examined = (...args: readonly string[]): Promise<Printed> => printed(doctor, 'engine', ...args)
 
@@ -19,7 +19,7 @@ function likeVllm(t: TestContext, changes: Readonly<Record<string, unknown>> = {
       ],
     },
     '/version': { version: '0.9.1' },
-    '/v1/chat/completions': (asked: AskedRequest) =>
+    '/v1/chat/completions': (asked: ReceivedRequest) =>
       asked.body.n === 2 ? { choices: [{}] } : { choices: [{}], usage: { prompt_tokens: 3, completion_tokens: 2 } },
     ...changes,
   }

@@ -347,20 +347,20 @@ describe('a command', () => {
   it('waits for a service that is starting, since it may have read the old state', async (t) => {
     const service = await run(t, emptyFolder(t))
     let isOver = false
-    const told = refreshService(service.dataDir).then(() => (isOver = true))
+    const refreshed = refreshService(service.dataDir).then(() => (isOver = true))
     await sleep(300)
     assert.equal(isOver, false)
     service.publish()
-    await told
+    await refreshed
     assert.deepEqual(service.asked, ['accounts'])
   })
 
   it('waits for a service that is stopping, and then has nobody to tell', async (t) => {
     const service = await run(t, emptyFolder(t))
-    const told = refreshService(service.dataDir)
+    const refreshed = refreshService(service.dataDir)
     await sleep(100)
     await service.stop()
-    await told
+    await refreshed
     assert.deepEqual(service.asked, [])
   })
 })

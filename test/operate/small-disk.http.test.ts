@@ -79,8 +79,8 @@ describe('a small data disk', () => {
       const answer = await weir.chat({}, { key })
       assert.equal(answer.status, 200, await answer.text())
     }
-    const heard = await send({}, { key: other, clip: silentWav(20 * MIB) })
-    assert.equal(heard.status, 200, await heard.text())
+    const answer = await send({}, { key: other, clip: silentWav(20 * MIB) })
+    assert.equal(answer.status, 200, await answer.text())
     for (const client of clients) client.leave()
     await eventually('nothing is left of them', () => spooled(weir).length === 0)
     const again = await send({}, { clip: silentWav(20 * MIB) })

@@ -28,8 +28,8 @@ function stage(t: { mock: { timers: Parameters<typeof handClock>[0] } }, laneLim
   }
   return {
     ...scripted,
-    heartbeat: scripted.beat,
-    receive: scripted.hear,
+    heartbeat: scripted.heartbeat,
+    receive: scripted.receive,
     clock,
     admission,
     answer,

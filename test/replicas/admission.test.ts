@@ -144,9 +144,9 @@ describe('several replicas on one Redis', () => {
     const { proxy, url } = await proxied()
     const [cut, other] = [replica(url), replica()] as const
     const lane = await openLane([cut, other], { maxConcurrentRequests: 1 })
-    const heard: string[] = []
+    const decided: string[] = []
     const enter = (it: TestReplica, name: string): Ticket =>
-      it.admission.enter(lane, 1, ({ kind }) => heard.push(`${name} ${kind}`))
+      it.admission.enter(lane, 1, ({ kind }) => decided.push(`${name} ${kind}`))
     const first = enter(cut, 'first')
     await eventually('it is in flight', async () => (await figures(other, lane)) === '1,1,0')
     const tickets = [enter(cut, 'second')]
@@ -161,10 +161,10 @@ describe('several replicas on one Redis', () => {
     assert.equal(await figures(other, lane), '1,1,3')
     first.leave()
     for (const [index, ticket] of tickets.entries()) {
-      await eventually('the next is admitted', () => heard.length === index + 2)
+      await eventually('the next is admitted', () => decided.length === index + 2)
       ticket.leave()
     }
-    assert.deepEqual(heard, ['first admitted', 'second admitted', 'third admitted', 'fourth admitted'])
+    assert.deepEqual(decided, ['first admitted', 'second admitted', 'third admitted', 'fourth admitted'])
   })
 
   it('[Q1] listen to nothing that an earlier connection still delivers', async () => {
@@ -176,14 +176,14 @@ describe('several replicas on one Redis', () => {
     proxy.blackHole(true)
     // These go into the black hole, and come out of it much later.
     for (let caller = 0; caller < 5; caller += 1) asleep.admission.enter(lane, 1, () => {}).leave()
-    const heard: Decision[] = []
-    asleep.admission.enter(lane, 1, (decision) => heard.push(decision))
+    const decided: Decision[] = []
+    asleep.admission.enter(lane, 1, (decision) => decided.push(decision))
     await eventually('others have given it up', async () => (await figures(other, lane)) === '0,0,0')
     await eventually('it has noticed', () => asleep.admission.state() === 'stopped')
     proxy.blackHole(false)
     await eventually('it is back', () => asleep.admission.state() === 'joined')
     await eventually('with what it has', async () => (await figures(other, lane)) === '2,2,0')
-    await eventually('its caller is admitted', () => heard.map(({ kind }) => kind).join() === 'admitted')
+    await eventually('its caller is admitted', () => decided.map(({ kind }) => kind).join() === 'admitted')
     inFlight.leave()
     await eventually('and gives it back', async () => (await figures(other, lane)) === '1,1,0')
   })

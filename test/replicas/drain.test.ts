@@ -74,14 +74,14 @@ describe('the replicas of a service', () => {
       const found = (service: WeirProcess) => data.find(({ name }) => isOf(service, name))
       return found(one)?.in_flight_requests === 1 && found(other)?.queue_depth === 1
     })
-    const told = (await weir(one, 'replicas', '--json')).json<Listing>()
-    assert.equal(told.coordination, 'joined')
-    assert.ok(isOf(one, told.answered_by))
+    const listed = (await weir(one, 'replicas', '--json')).json<Listing>()
+    assert.equal(listed.coordination, 'joined')
+    assert.ok(isOf(one, listed.answered_by))
     assert.deepEqual(
-      told.data.map(({ name }) => name),
+      listed.data.map(({ name }) => name),
       (await listing(other)).data.map(({ name }) => name),
     )
-    for (const { version, epoch, draining, started_at: at, journal_lag_ms: lag } of told.data) {
+    for (const { version, epoch, draining, started_at: at, journal_lag_ms: lag } of listed.data) {
       assert.match(version, /^\d+\.\d+\.\d+/)
       assert.match(epoch ?? '', /^\d{16}$/)
       assert.equal(draining, false)

@@ -67,7 +67,7 @@ describe('several services on one PostgreSQL', () => {
     assert.equal(response.status, 200)
     return ((await response.json()) as { database: string }).database
   }
-  const allSay = async (state: string): Promise<boolean> =>
+  const allReport = async (state: string): Promise<boolean> =>
     (await Promise.all(services.map(databaseOf))).every((it) => it === state)
 
   it('start at the same time, and make one set of tables, one workspace and one price', async () => {
@@ -107,7 +107,7 @@ describe('several services on one PostgreSQL', () => {
     const before = new Set(await idsInLedger())
     await postgres.kill()
     const ids = await Promise.all([...services, ...services, ...services].map((service) => idOf(ask(service))))
-    await eventually('all are ready, and say that the database is away', () => allSay('away'))
+    await eventually('all are ready, and say that the database is away', () => allReport('away'))
     await eventually('the log tells', () =>
       services.every((service) => service.log().includes('the database takes no rows')),
     )
@@ -125,7 +125,7 @@ describe('several services on one PostgreSQL', () => {
     await eventually('the log tells that it is over', () =>
       services.every((service) => service.log().includes('the database takes rows again')),
     )
-    await eventually('the database is up', () => allSay('up'))
+    await eventually('the database is up', () => allReport('up'))
   })
 
   it('refuse to start without the database, in one line that says what to do and shows no password', async () => {

@@ -142,14 +142,14 @@ describe('while Redis is away', () => {
     await eventually('all is taken', async () => (await figures()) === '8,8,0')
     await server.kill()
     await allAre('apart')
-    const heard: string[] = []
-    const waiting = other.admission.enter(lane, 1, ({ kind }) => heard.push(kind))
+    const decided: string[] = []
+    const waiting = other.admission.enter(lane, 1, ({ kind }) => decided.push(kind))
     await server.start()
     await allAre('joined')
     assert.equal(await figures(), '8,8,1')
-    assert.deepEqual(heard, [])
+    assert.deepEqual(decided, [])
     tickets[0]?.leave()
-    await eventually('the next is admitted', () => heard.join() === 'admitted')
+    await eventually('the next is admitted', () => decided.join() === 'admitted')
     waiting.leave()
   })
 

@@ -194,9 +194,9 @@ for (const adapter of storeAdapters) {
 
     it('shows in the headers what others have spent, and is told of once when it is reached', async () => {
       for (const isSoft of [false, true]) {
-        const told: PicoAud[] = []
+        const reported: PicoAud[] = []
         const workspace = limitedWorkspace(5n * CENT, isSoft)
-        await start(workspace, { told })
+        await start(workspace, { told: reported })
         for (const replica of replicas) await decided(() => replica.serve(1n * CENT, 1n * CENT))
         const headers = (it: SpendReplica) => JSON.stringify(it.spending.headers(workspace.current))
         const sum = '{"X-Spend-Limit":"0.05","X-Spend-Used":"0.04"}'
@@ -205,7 +205,7 @@ for (const adapter of storeAdapters) {
         for (const replica of replicas) {
           await eventually('it sees the alert', () => headers(replica).includes('limit reached'))
         }
-        assert.deepEqual(told, [5n * CENT])
+        assert.deepEqual(reported, [5n * CENT])
         await eventually('the database has it', async () => {
           return (await replicas[1]!.spending.spent(workspace.current.id)) === 5n * CENT
         })

@@ -15,22 +15,22 @@ const chunked =
   'POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n' +
   '5\r\nhello\r\n1;name="a;b"\r\n \r\n005\r\nworld\r\n0;last\r\nTrailer: x\r\nOther: y\r\n\r\n'
 
-/** Whatever happened before, the service has heard of it when it answers another caller. */
-async function heardOf(stage: WireStage): Promise<void> {
+/** Everything that was sent before has reached the service when it answers another caller. */
+async function answerToAnother(stage: WireStage): Promise<void> {
   const other = await stage.call()
   other.send('nonsense\r\n\r\n')
   await other.closed()
 }
 
-/** Counts how many readers of a body have heard that it was cut off. */
-function toldOfTheEnd(): { answer(exchange: Exchange): Promise<void>; told(): number } {
+/** Counts the readers of a body that were notified that it was cut off. */
+function countedAborts(): { answer(exchange: Exchange): Promise<void>; aborted(): number } {
   let count = 0
   const answer = (exchange: Exchange): Promise<void> =>
     echo(exchange).catch((error: unknown) => {
       count++
       throw error
     })
-  return { answer, told: () => count }
+  return { answer, aborted: () => count }
 }
 
 const bodies = (stage: WireStage): unknown[] =>
@@ -118,7 +118,7 @@ describe('requests that come before the answer to the last one', () => {
   it('close the connection when more than a hundred wait, so that its caller is always seen to leave', async (t) => {
     const stage = await wireStage(t, () => new Promise(() => {}))
     await stage.arrives(get('/') + get('/more').repeat(100))
-    await heardOf(stage)
+    await answerToAnother(stage)
     assert.equal(stage.far.destroyed, false)
     stage.client.send(get('/more'))
     await eventually('it is cut off', () => stage.far.destroyed)
@@ -401,7 +401,7 @@ describe('bytes that are no request', () => {
     ['trailers without end', `${post}0\r\n${'Name: x\r\n'.repeat(8000)}`, 431, 'headers_too_large'],
   ] as const) {
     it(`get one answer in our form, and the connection closes: ${what}`, async (t) => {
-      const { answer, told } = toldOfTheEnd()
+      const { answer, aborted } = countedAborts()
       const stage = await wireStage(t, answer, { requestMs: 1000, checkMs: 20 })
       stage.client.socket.write(Buffer.from(bytes, 'latin1'))
       await stage.client.sees('"code"')
@@ -422,16 +422,16 @@ describe('bytes that are no request', () => {
       assert.match(head, /\r\nX-Request-Id: \S+\r\n/)
       assert.deepEqual(stage.asked.slice(1), [])
       await eventually('nothing is left of it', () => stage.ended === stage.asked.length)
-      assert.equal(told(), stage.asked.length)
+      assert.equal(aborted(), stage.asked.length)
     })
   }
 
   it('end the reading of a body at once, not only when the caller closes its side', async (t) => {
-    const { answer, told } = toldOfTheEnd()
+    const { answer, aborted } = countedAborts()
     const stage = await wireStage(t, answer)
     stage.client.socket.allowHalfOpen = true
     stage.client.send(`${post}5\r\nhello!`)
-    await eventually('the reader is cut off', () => told() === 1)
+    await eventually('the reader is cut off', () => aborted() === 1)
     assert.equal(stage.far.destroyed, false)
   })
 
@@ -484,7 +484,7 @@ describe('a caller that closes its side', () => {
   })
 
   it('in the middle of a body is told to whoever reads it', async (t) => {
-    const { answer, told } = toldOfTheEnd()
+    const { answer, aborted } = countedAborts()
     const stage = await wireStage(t, answer)
     stage.client.send(lengthed.slice(0, -3))
     await eventually('it has begun', () => stage.asked.length === 1)
@@ -492,7 +492,7 @@ describe('a caller that closes its side', () => {
     await stage.client.closed()
     await eventually('nothing is left of it', () => stage.ended === 1)
     assert.equal(stage.client.received, '')
-    assert.equal(told(), 1)
+    assert.equal(aborted(), 1)
   })
 
   it('gets the rest of an answer that is complete', async (t) => {
@@ -506,7 +506,7 @@ describe('a caller that closes its side', () => {
     stage.client.send(get('/1'))
     await eventually('it is answered', () => stage.ended === 1)
     stage.client.socket.end()
-    await heardOf(stage)
+    await answerToAnother(stage)
     stage.client.socket.resume()
     await stage.client.closed()
     assert.equal(answersIn(stage.client.received)[0]?.body.length, LENGTH)

@@ -9,31 +9,31 @@ import { looseExchange, type ScriptedResponse } from '../support/exchange-listen
 describe('a caller that goes away', () => {
   it('is heard by every listener, each of them once', () => {
     const exchange = looseExchange('POST')
-    const heard: string[] = []
-    exchange.onGone(() => heard.push('first'))
-    exchange.onGone(() => heard.push('second'))
+    const notified: string[] = []
+    exchange.onGone(() => notified.push('first'))
+    exchange.onGone(() => notified.push('second'))
     exchange.leave()
     exchange.leave()
-    assert.deepEqual(heard, ['first', 'second'])
+    assert.deepEqual(notified, ['first', 'second'])
   })
 
   it('is heard at once by a listener that comes too late', () => {
     const exchange = looseExchange('POST')
     exchange.leave()
-    let heard = 0
-    exchange.onGone(() => (heard += 1))
-    assert.equal(heard, 1)
+    let notified = 0
+    exchange.onGone(() => (notified += 1))
+    assert.equal(notified, 1)
   })
 
   it('is not heard by a listener that was removed, even by another one', () => {
     const exchange = looseExchange('POST')
-    const heard: string[] = []
+    const notified: string[] = []
     exchange.onGone(() => removeLast())
-    const removeFirst = exchange.onGone(() => heard.push('removed before'))
-    const removeLast = exchange.onGone(() => heard.push('removed by the first'))
+    const removeFirst = exchange.onGone(() => notified.push('removed before'))
+    const removeLast = exchange.onGone(() => notified.push('removed by the first'))
     removeFirst()
     exchange.leave()
-    assert.deepEqual(heard, [])
+    assert.deepEqual(notified, [])
   })
 })
 

@@ -17,7 +17,7 @@ const AT_ONCE = 12
 
 let stage: FuzzStage
 /** What callers were told, by request id. */
-const told = new Map<string, WireResponse>()
+const responses = new Map<string, WireResponse>()
 let sent = 0
 
 before(async () => {
@@ -67,7 +67,7 @@ function check(request: WireRequest, response: WireResponse | undefined): WireRe
   assert.ok(status >= 200 && status < 600, String(status))
   assert.notEqual(status, 500, body.toString('utf8', 0, 500))
   assert.match(headers.get('x-request-id') ?? '', /^\w+$/)
-  told.set(headers.get('x-request-id') ?? '', response)
+  responses.set(headers.get('x-request-id') ?? '', response)
   if (isBroken) return response
   const isJson = headers.get('content-type')?.startsWith('application/json')
   const json = isJson && request.method !== 'HEAD' ? (JSON.parse(body.toString('utf8')) as unknown) : undefined
@@ -131,7 +131,7 @@ describe(`a fuzz of requests, WEIR_SEED=${seed}`, () => {
   it('has a ledger that says what callers were told', async () => {
     const rows = await stage.ledger()
     for (const { requestId, outcome, amount } of rows) {
-      const response = told.get(requestId)
+      const response = responses.get(requestId)
       // Whoever hangs up at once may do so while the answer is on its way.
       if (!response) assert.match(outcome, /^(caller_left|completed)$/, `${requestId} was never answered`)
       else if (outcome !== 'completed') assert.equal(amount, 0n, `${requestId} failed and was billed`)

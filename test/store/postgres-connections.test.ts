@@ -21,7 +21,7 @@ const pidOf = async (client: PoolClient): Promise<bigint> => {
 describe('connections to PostgreSQL', () => {
   let server: PostgresServer
   let url: string
-  let told: string[]
+  let reported: string[]
   let ends: (() => unknown)[]
 
   before(async () => {
@@ -30,15 +30,15 @@ describe('connections to PostgreSQL', () => {
   })
   after(() => server.remove())
   beforeEach(() => {
-    told = []
+    reported = []
     ends = []
   })
 
   async function open(t: TestContext, address = url, connectionsMax = 1): Promise<Connections> {
     const events = {
-      ended: (error: NodeJS.ErrnoException) => told.push(`away: ${error.code}`),
-      replaced: () => told.push('back'),
-      lost: () => told.push('lost'),
+      ended: (error: NodeJS.ErrnoException) => reported.push(`away: ${error.code}`),
+      replaced: () => reported.push('back'),
+      lost: () => reported.push('lost'),
     }
     const connections = await openConnections({ url: address, connectionsMax, events, prepare: async () => {} })
     t.after(async () => {
@@ -95,7 +95,7 @@ describe('connections to PostgreSQL', () => {
     t.mock.timers.tick(500)
     t.mock.timers.reset()
     await eventually('it is back', connections.isUp)
-    assert.deepEqual(told, ['away: ERR_DATABASE_AWAY', 'back'])
+    assert.deepEqual(reported, ['away: ERR_DATABASE_AWAY', 'back'])
     assert.notEqual(await connections.use(pidOf), before)
   })
 
@@ -143,7 +143,7 @@ describe('connections to PostgreSQL', () => {
     await assert.rejects(connections.use((client) => client.query('SELECT 1/0')))
     assert.equal(await connections.use(pidOf), pid)
     assert.ok(connections.isUp())
-    assert.deepEqual(told, [])
+    assert.deepEqual(reported, [])
   })
 
   it('may all be in use for a while: that is refused in time, and PostgreSQL does not count as away', async (t) => {
@@ -157,7 +157,7 @@ describe('connections to PostgreSQL', () => {
     assert.ok(connections.isUp())
     await using.end()
     await connections.use(pidOf)
-    assert.deepEqual(told, [])
+    assert.deepEqual(reported, [])
   })
 
   it('have a limit on how many callers wait for one', async (t) => {
@@ -167,7 +167,7 @@ describe('connections to PostgreSQL', () => {
     await assert.rejects(connections.use(pidOf), { code: 'ERR_DATABASE_BUSY' })
     assert.ok(connections.isUp())
     await Promise.all([using.end(), ...waiting])
-    assert.deepEqual(told, [])
+    assert.deepEqual(reported, [])
   })
 
   it('notice a server that ends while nobody uses them, once', async (t) => {
@@ -176,8 +176,8 @@ describe('connections to PostgreSQL', () => {
     const both = [await busy(connections), await busy(connections)]
     for (const one of both) await one.end()
     proxy.cut()
-    await eventually('it is away and back', () => told.length === 2)
-    assert.deepEqual(told, ['away: ERR_DATABASE_AWAY', 'back'])
+    await eventually('it is away and back', () => reported.length === 2)
+    assert.deepEqual(reported, ['away: ERR_DATABASE_AWAY', 'back'])
     await connections.use(pidOf)
   })
 
@@ -187,7 +187,7 @@ describe('connections to PostgreSQL', () => {
     await proxy.refuse()
     await eventually('it is away', () => !connections.isUp())
     await connections.close()
-    assert.deepEqual(told, ['away: ERR_DATABASE_AWAY'])
+    assert.deepEqual(reported, ['away: ERR_DATABASE_AWAY'])
     await assert.rejects(connections.use(pidOf), /the store is closed/)
   })
 

@@ -225,11 +225,11 @@ describe('PostgreSQL behind the store', () => {
   })
 
   it('tells when it is away and when it is back, and refuses at once meanwhile', async () => {
-    const told: string[] = []
+    const reported: string[] = []
     const events = {
-      ended: ({ message }: Error) => told.push(message.replace(/.*: PostgreSQL does not answer.*/, 'away')),
-      replaced: () => told.push('back'),
-      lost: () => told.push('lost'),
+      ended: ({ message }: Error) => reported.push(message.replace(/.*: PostgreSQL does not answer.*/, 'away')),
+      replaced: () => reported.push('back'),
+      lost: () => reported.push('lost'),
     }
     const watched = await openPostgres({ url, connectionsMax: 2, events })
     opened.push(watched)
@@ -240,6 +240,6 @@ describe('PostgreSQL behind the store', () => {
     await server.start()
     await eventually('it is back', () => watched.isUp())
     assert.deepEqual(await readRows(watched, 'SELECT 1 AS one'), [{ one: 1n }])
-    assert.deepEqual(told, ['away', 'back'])
+    assert.deepEqual(reported, ['away', 'back'])
   })
 })

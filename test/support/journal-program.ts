@@ -28,14 +28,14 @@ if (import.meta.main) {
   const [folder = '', mode] = process.argv.slice(2)
   const files = journalFiles(join(folder, 'journal'))
   const failures = new Set<string>()
-  const told: string[] = []
+  const answered: string[] = []
   const journal = openJournal({ files, firstSegment: 1, clock: systemClock, grew() {} })
   const ballast = join(folder, 'ballast')
   for (let index = 0; index < ROWS; index++) {
     const id = `request-${index}-`
     if (mode === 'full' && index === ROWS / 2) fill(ballast)
     const settled = journal.settle(sampleRow(id))
-    settled.then(() => told.push(id)).catch(() => {})
+    settled.then(() => answered.push(id)).catch(() => {})
     await Promise.race([settled, eventually('it fails', () => journal.status().failure !== undefined)])
     const { failure } = journal.status()
     if (!failure) continue
@@ -49,7 +49,7 @@ if (import.meta.main) {
   const store = simulatedStore({ rows: new Map(), aside: new Map(), position: undefined }, [], () => false)
   const { nextSegment } = await applyJournal({ files, store, now: systemClock.now, setAside() {} })
   const found = [...store.state().rows.keys()]
-  const report: JournalReport = { told, found, failures: [...failures], segments: nextSegment - 1 }
+  const report: JournalReport = { told: answered, found, failures: [...failures], segments: nextSegment - 1 }
   process.stdout.write(JSON.stringify(report))
   process.exit(0)
 }

@@ -57,7 +57,7 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
       const load = { isOver: false }
       const callers = Array.from({ length: CALLERS }, async (_, index) => {
         while (!load.isOver)
-          await askOnce(base, key, index % 2 === 0).then(
+          await requestOnce(base, key, index % 2 === 0).then(
             (it) => received.push(it),
             () => sleep(5),
           )
@@ -91,7 +91,7 @@ async function started({ stdout }: ReturnType<typeof startCli>): Promise<ReturnT
 }
 
 /** Resolves only when the last byte of the answer has arrived. */
-export async function askOnce(base: string, key: string, stream: boolean): Promise<Received> {
+export async function requestOnce(base: string, key: string, stream: boolean): Promise<Received> {
   const response = await fetch(`${base}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
 import { stageConfig } from './chat-stage.ts'
 import { cli } from './cli.ts'
-import { askOnce, check, type Received } from './killed-service.ts'
+import { requestOnce, check, type Received } from './killed-service.ts'
 import { limitWaits, startPgBouncer, type PgBouncerOptions } from './pgbouncer.ts'
 import { startPostgres } from './postgres-server.ts'
 import { startRedis } from './redis-server.ts'
@@ -46,7 +46,7 @@ export async function killServicesAndPostgres(rounds: number, pooling?: PgBounce
     while (!load.isOver) {
       // A service that was killed has another address after its restart.
       const { base } = services[index % services.length]!
-      await askOnce(base, key, index % 2 === 0).then(
+      await requestOnce(base, key, index % 2 === 0).then(
         (it) => received.push(it),
         () => sleep(5),
       )

@@ -48,7 +48,7 @@ export async function orderedEngine(options: {
   }
 
   async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const heard = { turn: thisTurn(), isFirstOnConnection: !used.has(request.socket) }
+    const received = { turn: thisTurn(), isFirstOnConnection: !used.has(request.socket) }
     used.add(request.socket)
     if (request.method === 'GET') return void response.end('{}')
     const chunks: Buffer[] = []
@@ -58,7 +58,7 @@ export async function orderedEngine(options: {
       max_tokens: number
       stream?: boolean
     }
-    const call = { ...heard, content: body.messages[0]?.content ?? '', maxTokens: body.max_tokens }
+    const call = { ...received, content: body.messages[0]?.content ?? '', maxTokens: body.max_tokens }
     calls.push(call)
     running.add(call)
     response.once('close', () => running.delete(call))

@@ -54,8 +54,8 @@ export function scriptedLink({ leaseMs = 1000, replica = 'one' } = {}) {
       state.membership = undefined
       for (const follower of followers) follower.lost()
     },
-    beat: () => followers.forEach((follower) => follower.heartbeat()),
-    hear: (channel: string, message: string) => followers.forEach((follower) => follower.receive(channel, message)),
+    heartbeat: () => followers.forEach((follower) => follower.heartbeat()),
+    receive: (channel: string, message: string) => followers.forEach((follower) => follower.receive(channel, message)),
     /** The oldest script that is not answered, which has to be this one. */
     next(script: Script): SentScript {
       const [first] = sent.splice(0, 1)

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 
-export interface AskedRequest {
+export interface ReceivedRequest {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -14,7 +14,7 @@ export interface AskedRequest {
 
 export interface ScriptedServer {
   readonly url: string
-  readonly asked: readonly AskedRequest[]
+  readonly asked: readonly ReceivedRequest[]
   /** How many of its callers have left before the end of the answer. */
   left(): number
 }
@@ -22,9 +22,9 @@ export interface ScriptedServer {
 /** A server on loopback that answers as the test says: JSON, a text, or whatever the test writes itself. */
 export async function scriptedServer(
   t: TestContext,
-  answer: (request: AskedRequest, response: ServerResponse) => unknown,
+  answer: (request: ReceivedRequest, response: ServerResponse) => unknown,
 ): Promise<ScriptedServer> {
-  const asked: AskedRequest[] = []
+  const asked: ReceivedRequest[] = []
   let left = 0
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []

@@ -23,7 +23,7 @@ export interface SpeechAnswer {
   readonly body: object
 }
 
-export const heard = {
+export const transcription = {
   task: 'transcribe',
   language: 'en',
   duration: 1.7,
@@ -74,7 +74,7 @@ export async function speechEngine(): Promise<SpeechEngine> {
   const engine: SpeechEngine = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     calls,
-    answer: () => ({ body: heard }),
+    answer: () => ({ body: transcription }),
     close() {
       server.closeAllConnections()
       return new Promise((resolve) => server.close(() => resolve()))

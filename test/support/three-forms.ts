@@ -16,22 +16,22 @@ export interface ReadAnswer {
 export type FormName = 'chat' | 'responses' | 'messages'
 
 /** Asks for one chat in a form, whole or as a stream. */
-export type AskForm = (model: string, isStream: boolean) => Promise<ReadAnswer>
+export type SendForm = (model: string, isStream: boolean) => Promise<ReadAnswer>
 
 const question = 'Hi'
 const maxTokens = 4000
 
-export function threeForms({ base, key }: TestWeir): Readonly<Record<FormName, AskForm>> {
+export function threeForms({ base, key }: TestWeir): Readonly<Record<FormName, SendForm>> {
   const openai = new OpenAI({ baseURL: base, apiKey: key, maxRetries: 0 })
   const anthropic = new Anthropic({ baseURL: base.replace('/v1', ''), apiKey: key, maxRetries: 0 })
   return {
-    chat: (model, isStream) => askChat(openai, model, isStream),
-    responses: (model, isStream) => askResponses(openai, model, isStream),
-    messages: (model, isStream) => askMessages(anthropic, model, isStream),
+    chat: (model, isStream) => sendChat(openai, model, isStream),
+    responses: (model, isStream) => sendResponses(openai, model, isStream),
+    messages: (model, isStream) => sendMessages(anthropic, model, isStream),
   }
 }
 
-async function askChat({ chat: { completions } }: OpenAI, model: string, isStream: boolean): Promise<ReadAnswer> {
+async function sendChat({ chat: { completions } }: OpenAI, model: string, isStream: boolean): Promise<ReadAnswer> {
   const messages = [{ role: 'user' as const, content: question }]
   const asked = { model, messages, n: 1, max_tokens: maxTokens }
   let reasoning = ''
@@ -61,7 +61,7 @@ async function askChat({ chat: { completions } }: OpenAI, model: string, isStrea
   }
 }
 
-async function askResponses({ responses }: OpenAI, model: string, isStream: boolean): Promise<ReadAnswer> {
+async function sendResponses({ responses }: OpenAI, model: string, isStream: boolean): Promise<ReadAnswer> {
   const asked = { model, input: question, max_output_tokens: maxTokens }
   const response = isStream ? await responses.stream(asked).finalResponse() : await responses.create(asked)
   const { output, status, incomplete_details: incomplete, usage } = response
@@ -84,7 +84,7 @@ async function askResponses({ responses }: OpenAI, model: string, isStream: bool
   }
 }
 
-async function askMessages({ messages }: Anthropic, model: string, isStream: boolean): Promise<ReadAnswer> {
+async function sendMessages({ messages }: Anthropic, model: string, isStream: boolean): Promise<ReadAnswer> {
   const asked = {
     model,
     max_tokens: maxTokens,

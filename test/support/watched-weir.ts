@@ -19,15 +19,15 @@ export interface WatchedWeir {
 export async function watchedWeir(config: object): Promise<WatchedWeir> {
   const program = fileURLToPath(new URL('watched-weir-program.ts', import.meta.url))
   const child = fork(program, [JSON.stringify(config)], { execArgv: process.execArgv.filter((it) => !/test/.test(it)) })
-  const heard = async (): Promise<unknown> => {
+  const answered = async (): Promise<unknown> => {
     const [message] = (await once(child, 'message')) as [unknown]
     return message
   }
   const ask = async (question: string): Promise<number> => {
     child.send(question)
-    return Number(await heard())
+    return Number(await answered())
   }
-  const where = (await heard()) as Pick<WatchedWeir, 'base' | 'adminUrl' | 'dataDir' | 'key'>
+  const where = (await answered()) as Pick<WatchedWeir, 'base' | 'adminUrl' | 'dataDir' | 'key'>
   return {
     ...where,
     pid: child.pid ?? 0,

@@ -40,7 +40,7 @@ function engineAt(url: string): object {
 }
 
 /** What a response says about the allowance. */
-interface Told {
+interface RateAnswer {
   readonly status: number
   readonly headers: Headers
   readonly limit: number
@@ -49,20 +49,20 @@ interface Told {
   readonly code: string | undefined
 }
 
-async function told(answer: Promise<Response>): Promise<Told> {
+async function answerOf(answer: Promise<Response>): Promise<RateAnswer> {
   const response = await answer
   return read(response.status, response.headers, await response.text())
 }
 
 /** The same, from the bytes of a response. */
-function toldInBytes(text: string): Told {
+function answerIn(text: string): RateAnswer {
   const [head = '', body = ''] = text.split('\r\n\r\n', 2)
   const [statusLine = '', ...lines] = head.split('\r\n')
   const pairs = lines.map((line) => line.split(': ', 2) as [string, string])
   return read(Number(statusLine.split(' ')[1]), new Headers(pairs), body)
 }
 
-function read(status: number, headers: Headers, body: string): Told {
+function read(status: number, headers: Headers, body: string): RateAnswer {
   const whole = (name: string): number => {
     const value = headers.get(name)
     assert.ok(value !== null, `${status} has no ${name}`)
@@ -86,7 +86,7 @@ describe('a workspace within a minute', () => {
   it('[R1, R3] gets exactly its limit, however many requests arrive at once', async () => {
     const key = await keyOf('crowd', 25)
     await roomInThisMinute()
-    const answers = await Promise.all(Array.from({ length: 60 }, () => told(weir.call('/models', { key }))))
+    const answers = await Promise.all(Array.from({ length: 60 }, () => answerOf(weir.call('/models', { key }))))
     const accepted = answers.filter(({ status }) => status === 200)
     const refused = answers.filter(({ status }) => status !== 200)
     assert.equal(accepted.length, 25)
@@ -101,7 +101,7 @@ describe('a workspace within a minute', () => {
   it('[R3, X2] learns over its limit how many seconds are left, from 1 to 59', async () => {
     const key = await keyOf('hasty', 1)
     await roomInThisMinute()
-    await told(weir.call('/models', { key }))
+    await answerOf(weir.call('/models', { key }))
     const response = await weir.call('/models', { key })
     const seconds = Number(response.headers.get('retry-after'))
     const { error } = (await response.json()) as { error: Record<string, unknown> }
@@ -127,23 +127,23 @@ describe('a workspace within a minute', () => {
     ]
     let left = 1000
     for (const [path, init, status] of spending) {
-      const answer = await told(weir.call(path, { key, ...init }))
+      const answer = await answerOf(weir.call(path, { key, ...init }))
       assert.deepEqual([answer.status, answer.remaining], [status, --left], path)
     }
     for (const path of ['/healthz', '/readyz', '/docs', '/api/v1/openapi.json']) {
-      const answer = await told(weir.call(weir.service.url + path, { key }))
+      const answer = await answerOf(weir.call(weir.service.url + path, { key }))
       assert.deepEqual([answer.status, answer.limit], [200, ADDRESS_LIMIT], path)
     }
-    assert.equal((await told(weir.call('/models', { key }))).remaining, left - 1)
+    assert.equal((await answerOf(weir.call('/models', { key }))).remaining, left - 1)
   })
 
   it('[R3] gets nothing done over its limit: no body is read, no engine is called', async () => {
     const key = await keyOf('done', 1)
     await roomInThisMinute()
-    await told(weir.call('/models', { key }))
+    await answerOf(weir.call('/models', { key }))
     const calls = engine.calls.length
-    assert.equal((await told(weir.chat({}, { key }))).code, 'rate_limit_exceeded')
-    assert.equal((await told(weir.call('/nothing', { key }))).code, 'rate_limit_exceeded')
+    assert.equal((await answerOf(weir.chat({}, { key }))).code, 'rate_limit_exceeded')
+    assert.equal((await answerOf(weir.call('/nothing', { key }))).code, 'rate_limit_exceeded')
     assert.equal(engine.calls.length, calls)
   })
 })
@@ -151,23 +151,23 @@ describe('a workspace within a minute', () => {
 describe('the three rate limit headers', () => {
   const json = { 'content-type': 'application/json' }
   const post = (body: string, headers: Record<string, string> = json) =>
-    told(weir.call('/chat/completions', { method: 'POST', headers, body }))
-  const ofModel = (model: string) => told(weir.chat({ model }))
+    answerOf(weir.call('/chat/completions', { method: 'POST', headers, body }))
+  const ofModel = (model: string) => answerOf(weir.chat({ model }))
 
-  const cases: Readonly<Record<string, [status: number, code: string | undefined, () => Promise<Told>]>> = {
-    'a list': [200, undefined, () => told(weir.call('/models'))],
-    'an answer': [200, undefined, () => told(weir.chat({}))],
-    'a stream': [200, undefined, () => told(weir.chat({ stream: true }))],
+  const cases: Readonly<Record<string, [status: number, code: string | undefined, () => Promise<RateAnswer>]>> = {
+    'a list': [200, undefined, () => answerOf(weir.call('/models'))],
+    'an answer': [200, undefined, () => answerOf(weir.chat({}))],
+    'a stream': [200, undefined, () => answerOf(weir.chat({ stream: true }))],
     'a body that is not JSON': [400, 'invalid_json', () => post('{')],
-    'a bad parameter': [400, 'invalid_value', () => told(weir.chat({ temperature: 9 }))],
-    'a bad query': [400, 'invalid_value', () => told(weir.call('/models?mode=x'))],
+    'a bad parameter': [400, 'invalid_value', () => answerOf(weir.chat({ temperature: 9 }))],
+    'a bad query': [400, 'invalid_value', () => answerOf(weir.call('/models?mode=x'))],
     'a model of others': [403, 'model_access_denied', () => ofModel('meta/reserved')],
-    'an unknown path': [404, 'unknown_url', () => told(weir.call('/nothing'))],
-    'a path outside /api/v1': [404, 'unknown_url', () => told(weir.call(`${weir.service.url}/nothing`))],
+    'an unknown path': [404, 'unknown_url', () => answerOf(weir.call('/nothing'))],
+    'a path outside /api/v1': [404, 'unknown_url', () => answerOf(weir.call(`${weir.service.url}/nothing`))],
     'a model that does not exist': [404, 'model_not_found', () => ofModel('meta/nothing')],
-    'a wrong method': [405, 'method_not_allowed', () => told(weir.call('/models', { method: 'PUT' }))],
-    HEAD: [405, undefined, () => told(weir.call('/models', { method: 'HEAD' }))],
-    OPTIONS: [405, 'method_not_allowed', () => told(weir.call('/models', { method: 'OPTIONS' }))],
+    'a wrong method': [405, 'method_not_allowed', () => answerOf(weir.call('/models', { method: 'PUT' }))],
+    HEAD: [405, undefined, () => answerOf(weir.call('/models', { method: 'HEAD' }))],
+    OPTIONS: [405, 'method_not_allowed', () => answerOf(weir.call('/models', { method: 'OPTIONS' }))],
     'a body too large': [413, 'request_too_large', () => post(`{"x":"${'x'.repeat(5000)}"}`)],
     'another type of body': [415, 'unsupported_media_type', () => post('a=b', { 'content-type': 'text/plain' })],
     'a model without an engine': [503, 'model_not_configured', () => ofModel('meta/none')],
@@ -176,7 +176,7 @@ describe('the three rate limit headers', () => {
       'upstream_error',
       async () => {
         engine.script = { refuse: { status: 500, body: {} } }
-        const answer = await told(weir.chat({}))
+        const answer = await answerOf(weir.chat({}))
         engine.script = {}
         return answer
       },
@@ -215,9 +215,9 @@ describe('the three rate limit headers', () => {
   })
 
   it('[R2] report the allowance of the address if there is no valid key', async () => {
-    const noKey = await told(weir.call('/models', { key: null }))
+    const noKey = await answerOf(weir.call('/models', { key: null }))
     assert.deepEqual([noKey.status, noKey.code, noKey.limit], [401, 'missing_api_key', ADDRESS_LIMIT])
-    const badKey = await told(weir.call('/nothing', { key: 'weir_bad' }))
+    const badKey = await answerOf(weir.call('/nothing', { key: 'weir_bad' }))
     assert.deepEqual([badKey.status, badKey.code, badKey.limit], [401, 'invalid_api_key', ADDRESS_LIMIT])
     assertIsNow(badKey)
   })
@@ -225,7 +225,7 @@ describe('the three rate limit headers', () => {
   const open = { '/': 302, '/docs': 200, '/api/v1/openapi.json': 200, '/healthz': 200, '/readyz': 200 }
   for (const [path, status] of Object.entries(open)) {
     it(`[R2] are on ${path}, which needs no key`, async () => {
-      const answer = await told(weir.call(weir.service.url + path, { key: null, redirect: 'manual' }))
+      const answer = await answerOf(weir.call(weir.service.url + path, { key: null, redirect: 'manual' }))
       assert.deepEqual([answer.status, answer.limit], [status, ADDRESS_LIMIT])
       assertIsNow(answer)
     })
@@ -263,7 +263,7 @@ describe('the three rate limit headers', () => {
       const client = await rawClient(weir.service.url)
       client.send(text())
       await client.closed()
-      const answer = toldInBytes(client.received)
+      const answer = answerIn(client.received)
       assert.equal(answer.status, status, client.received)
       assert.equal(answer.limit, status === 404 ? WORKSPACE_LIMIT : ADDRESS_LIMIT)
       assertIsNow(answer)
@@ -279,9 +279,9 @@ describe('the three rate limit headers', () => {
       const { opened, open: goOn } = gate()
       engine.script = stream ? { handle: streamAfter(opened) } : { hold: { afterTokens: 0, until: opened } }
       const seen = engine.calls.length
-      const slow = told(weir.chat({ stream }, { key }))
+      const slow = answerOf(weir.chat({ stream }, { key }))
       await engine.arrived(seen + 1)
-      for (let index = 0; index < 3; index++) await told(weir.call('/models', { key }))
+      for (let index = 0; index < 3; index++) await answerOf(weir.call('/models', { key }))
       goOn()
       engine.script = {}
       assert.equal((await slow).remaining, 1000 - 4)
@@ -301,12 +301,12 @@ describe('the three rate limit headers', () => {
     let asked = 0
     await eventually('the service has half of the request', async () => {
       asked++
-      return (await told(stopping.call('/models'))).remaining === 600 - asked - 1
+      return (await answerOf(stopping.call('/models'))).remaining === 600 - asked - 1
     })
     void stop()
     client.send(request.slice(-10))
     await client.closed()
-    const answer = toldInBytes(client.received)
+    const answer = answerIn(client.received)
     assert.deepEqual([answer.status, answer.code, answer.limit], [503, 'service_unavailable', 600])
     assert.equal(answer.headers.get('retry-after'), '2')
     assert.equal(answer.headers.get('connection'), 'close')
@@ -318,9 +318,9 @@ describe('an address without a valid key', () => {
   it('[R2, K1] has an allowance of its own, which slows down guessing and does not affect callers with a key', async () => {
     await withWeir({ rate_limit: { unauthenticated_per_minute: 5 }, models: [] }, async (small) => {
       await roomInThisMinute()
-      const answers: Told[] = []
+      const answers: RateAnswer[] = []
       for (let index = 0; index < 8; index++) {
-        answers.push(await told(small.call('/models', { key: index % 2 ? null : `weir_guess${index}` })))
+        answers.push(await answerOf(small.call('/models', { key: index % 2 ? null : `weir_guess${index}` })))
       }
       assert.deepEqual(
         answers.map(({ status, limit, remaining }) => [status, limit, remaining]),
@@ -337,7 +337,7 @@ describe('an address without a valid key', () => {
       )
       const seconds = Number(answers.at(-1)?.headers.get('retry-after'))
       assert.ok(seconds >= 1 && seconds <= 59)
-      const good = await told(small.call('/models'))
+      const good = await answerOf(small.call('/models'))
       assert.deepEqual([good.status, good.limit, good.remaining], [200, 600, 599])
     })
   })
@@ -360,11 +360,11 @@ describe('a request that takes too long to arrive', () => {
         return { allowance: () => allowance(undefined, 7, Date.now()) }
       },
       headers({ rate }) {
-        const told = rate?.allowance()
+        const shown = rate?.allowance()
         return {
-          'X-RateLimit-Limit': String(told?.limit),
-          'X-RateLimit-Remaining': String(told?.remaining),
-          'X-RateLimit-Reset': String(told?.resetAt),
+          'X-RateLimit-Limit': String(shown?.limit),
+          'X-RateLimit-Remaining': String(shown?.remaining),
+          'X-RateLimit-Reset': String(shown?.resetAt),
         }
       },
       over: (exchange) => over.push(exchange.status),
@@ -388,7 +388,7 @@ describe('a request that takes too long to arrive', () => {
             const client = await rawClient(url)
             client.send(text)
             await client.closed()
-            const answer = toldInBytes(client.received)
+            const answer = answerIn(client.received)
             assert.deepEqual([answer.status, answer.code, answer.limit], [408, 'request_timeout', 7])
             assert.equal(answer.headers.get('retry-after'), '1')
             assert.equal(answer.headers.get('connection'), 'close')
@@ -413,7 +413,7 @@ describe('a request that takes too long to arrive', () => {
         }
         open()
         await client.closed()
-        const answer = toldInBytes(client.received)
+        const answer = answerIn(client.received)
         assert.deepEqual([answer.status, answer.code, answer.limit], [400, 'invalid_value', 7])
         assert.equal(client.received.match(/^HTTP\/1\.1 \d/gm)?.length, 1)
       },
@@ -448,7 +448,7 @@ function streamAfter(opened: Promise<void>): NonNullable<Script['handle']> {
 }
 
 /** The reset is within the next minute. */
-function assertIsNow({ reset }: Told): void {
+function assertIsNow({ reset }: RateAnswer): void {
   const left = reset - Date.now() / 1000
   assert.ok(left > -2 && left <= 60, `the window resets in ${left} s`)
 }

@@ -45,14 +45,14 @@ describe('a window of one minute', () => {
       fc.property(limits, startTimes, fc.nat(40), (limit, now, requests) => {
         let held: WindowCount | undefined
         for (let index = 0; index < requests; index++) ({ held } = take(held, limit, now))
-        const told = allowance(held, limit, now)
-        assert.equal(told.limit, limit)
-        assert.equal(told.remaining, Math.max(0, limit - requests))
-        assert.ok(Number.isInteger(told.resetAt))
-        assert.ok(told.resetAt * 1000 > now && told.resetAt * 1000 <= now + WINDOW_MS)
+        const shown = allowance(held, limit, now)
+        assert.equal(shown.limit, limit)
+        assert.equal(shown.remaining, Math.max(0, limit - requests))
+        assert.ok(Number.isInteger(shown.resetAt))
+        assert.ok(shown.resetAt * 1000 > now && shown.resetAt * 1000 <= now + WINDOW_MS)
         // From that moment on, the whole allowance is available again.
-        const next = told.resetAt * 1000
-        assert.equal(allowance(held, limit, next - 1).remaining, told.remaining)
+        const next = shown.resetAt * 1000
+        assert.equal(allowance(held, limit, next - 1).remaining, shown.remaining)
         assert.equal(allowance(held, limit, next).remaining, limit)
         assert.equal(take(held, limit, next).accepted, true)
       }),

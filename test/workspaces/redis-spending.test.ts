@@ -14,7 +14,7 @@ const month = sydneyMonth(Date.UTC(2026, 10, 15))
 const CENT = 10_000_000_000n
 
 /** What the replica said, as `reserve.lua` reads it. */
-interface Said {
+interface SentReport {
   readonly replica: string
   readonly epoch: string
   readonly turn: number
@@ -71,7 +71,7 @@ async function stage(
     delivered: () => new Promise((resolve, reject) => deliveries.push({ resolve, reject })),
     events: { limitReached: (_workspace, spent) => reached.push(spent) },
   })
-  const said = (): Said => JSON.parse(String(scripted.sent[0]?.values[0] ?? '{}')) as Said
+  const said = (): SentReport => JSON.parse(String(scripted.sent[0]?.values[0] ?? '{}')) as SentReport
 
   return {
     ...scripted,
@@ -98,7 +98,7 @@ async function stage(
       return { outcome, hold }
     },
     /** Redis answers the oldest call. */
-    async answer(answer: object = {}): Promise<Said> {
+    async answer(answer: object = {}): Promise<SentReport> {
       const call = said()
       const usual = { state: 'told', generation: 1, quiet: 0, spent: '0', held: '0', unread: {}, known: {} }
       const decisions = '1'.repeat(call.wants.length)
@@ -128,11 +128,11 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('[S1] says at once what was held without a limit while a call was under way', async (t) => {
-    const { join, beat, hold, answer, said, sent } = await stage(t, { isSoft: true })
+    const { join, heartbeat, hold, answer, said, sent } = await stage(t, { isSoft: true })
     join()
     await hold(10n).hold
     await answer()
-    beat()
+    heartbeat()
     await turn()
     assert.equal(said().held, '10')
     await hold(5n).hold
@@ -142,13 +142,13 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('[S1] says nothing of a workspace that was only refused while Redis was away', async (t) => {
-    const { join, beat, hold, pass, sent } = await stage(t)
+    const { join, heartbeat, hold, pass, sent } = await stage(t)
     const { outcome } = hold(10n)
     await pass(1000)
     assert.equal(outcome.kind, 'service_unavailable')
     join()
     await pass(4000)
-    beat()
+    heartbeat()
     await turn()
     assert.deepEqual(sent, [])
   })
@@ -171,13 +171,13 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('[S1] asks again after a call that Redis did not take, or that another membership sent', async (t) => {
-    const { join, hold, answer, next, beat, lose } = await stage(t)
+    const { join, hold, answer, next, heartbeat, lose } = await stage(t)
     join()
     const { outcome } = hold(10n)
     next(spendScripts.reserve).answer(JSON.stringify({ state: 'unknown' }))
     await turn()
     assert.equal(outcome.kind, 'waiting')
-    beat()
+    heartbeat()
     const call = next(spendScripts.reserve)
     lose()
     join({ incarnation: 2, epoch: 'two' })
@@ -194,7 +194,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     call.answer(JSON.stringify(usual))
     await turn()
     assert.equal(outcome.kind, 'waiting')
-    beat()
+    heartbeat()
     assert.equal((await answer()).epoch, 'two')
     assert.equal(outcome.kind, 'held')
   })
@@ -279,15 +279,15 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal(reads[0]?.month, month.from)
     reads[0]?.answer(42n)
     await turn()
-    const folded = next(spendScripts.checkpoint)
-    assert.deepEqual(JSON.parse(String(folded.values[0])), {
+    const checkpoint = next(spendScripts.checkpoint)
+    assert.deepEqual(JSON.parse(String(checkpoint.values[0])), {
       epoch: 'one',
       generation: 1,
       month: String(month.from),
       echo,
       base: '42',
     })
-    folded.answer(1)
+    checkpoint.answer(1)
     await turn()
     await answer()
     assert.equal(outcome.kind, 'held')
@@ -304,17 +304,17 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('[S1] decides on while a sum is read that is only to be renewed, also if that fails', async (t) => {
-    const { join, hold, answer, reads, beat, next } = await stage(t)
+    const { join, hold, answer, reads, heartbeat, next } = await stage(t)
     join()
     hold(10n)
     await answer()
-    beat()
+    heartbeat()
     await answer({ unread: { [month.to]: {} } })
     assert.equal(reads[0]?.month, month.to)
     const during = hold(10n)
     await answer()
     assert.equal(during.outcome.kind, 'held')
-    beat()
+    heartbeat()
     await answer({ unread: { [month.to]: {} } })
     assert.equal(reads.length, 1, 'one at a time')
     const waiting = hold(10n)
@@ -322,7 +322,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     await turn()
     await answer()
     assert.equal(waiting.outcome.kind, 'held')
-    beat()
+    heartbeat()
     await answer({ unread: { [month.to]: {} } })
     reads[1]?.answer(7n)
     await turn()
@@ -339,17 +339,17 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('says again what it has when it has joined again, after a call that failed or was too late', async (t) => {
-    const { join, hold, answer, next, beat, pass, sent } = await stage(t)
+    const { join, hold, answer, next, heartbeat, pass, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
     first.settle(0n)
     next(spendScripts.reserve).fail()
     await turn()
     await pass(60_000)
-    beat()
+    heartbeat()
     assert.equal((await answer()).held, '0', 'what Redis has not confirmed is in use')
     await pass(60_000)
-    beat()
+    heartbeat()
     assert.deepEqual(sent, [])
   })
 
@@ -364,7 +364,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('says all that it has: what it holds, what it has settled by month, and what of that is delivered', async (t) => {
-    const { join, hold, answer, beat, deliveries, setTime } = await stage(t)
+    const { join, hold, answer, heartbeat, deliveries, setTime } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
     await Promise.all([hold(20n).hold, answer()])
@@ -375,40 +375,40 @@ describe('a hard spend limit whose Redis is scripted', () => {
       [told.replica, told.held, told.limit, told.month, told.next_month],
       ['one', '20', '100', String(month.from), String(month.to)],
     )
-    beat()
+    heartbeat()
     await answer()
     deliveries[0]?.resolve(true)
     await turn()
     assert.deepEqual((await answer()).counts, { [month.from]: ['25', '25'] })
     setTime(month.to)
-    beat()
+    heartbeat()
     assert.deepEqual((await answer()).counts, { [month.to]: ['0', '0'] }, 'a month that is all delivered is over')
   })
 
   it('says nothing is delivered while the journal does not keep up', async (t) => {
-    const { join, hold, answer, beat, deliveries, sent } = await stage(t)
+    const { join, hold, answer, heartbeat, deliveries, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
     first.settle(25n)
     await answer()
     for (const end of [() => deliveries[0]?.resolve(false), () => deliveries[1]?.reject(new Error('away'))]) {
-      beat()
+      heartbeat()
       await answer()
       end()
       await turn()
       assert.deepEqual(sent, [])
     }
-    beat()
+    heartbeat()
     assert.deepEqual((await answer()).counts, { [month.from]: ['25', '0'] })
   })
 
   it('says what it last knew of others in the first call of an epoch, unless that is an hour old', async (t) => {
-    const { join, hold, answer, beat, lose, pass } = await stage(t)
+    const { join, hold, answer, heartbeat, lose, pass } = await stage(t)
     const known = { other: ['their journal', '1', '5'] }
     join()
     hold(10n)
     await answer({ known })
-    beat()
+    heartbeat()
     assert.deepEqual((await answer({ known })).known, {}, 'not in the same epoch')
     lose()
     join({ epoch: 'two', incarnation: 2 })
@@ -420,7 +420,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('frees what a raise was given after the request has ended', async (t) => {
-    const { join, hold, answer, beat } = await stage(t)
+    const { join, hold, answer, heartbeat } = await stage(t)
     join()
     const first = await Promise.all([hold(10n).hold, answer()]).then(([it]) => it)
     const raised = first.raise(40n)
@@ -428,7 +428,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     first.settle(10n)
     assert.deepEqual((await answer()).wants, [['30', '100']])
     await raised
-    beat()
+    heartbeat()
     assert.equal((await answer()).held, '30')
     assert.equal((await answer()).held, '0')
   })
@@ -455,39 +455,39 @@ describe('what is said of a workspace', () => {
 
 describe('what is said of a workspace every second', () => {
   it('goes on for five seconds after it was used, and while a request runs', async (t) => {
-    const { join, hold, answer, beat, pass, sent } = await stage(t)
+    const { join, hold, answer, heartbeat, pass, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
     await pass(60_000)
-    beat()
+    heartbeat()
     await answer()
     first.settle(0n)
     await answer()
     await pass(4999)
-    beat()
+    heartbeat()
     await answer()
     await pass(1)
-    beat()
+    heartbeat()
     assert.deepEqual(sent, [])
   })
 
   it('goes on while a sum has to be read', async (t) => {
-    const { join, hold, answer, beat, pass, sent } = await stage(t)
+    const { join, hold, answer, heartbeat, pass, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
     first.settle(0n)
     await answer({ unread: { [month.to]: {} } })
     await pass(60_000)
-    beat()
+    heartbeat()
     assert.equal(sent.length, 1)
   })
 
   it('is nothing without a limit', async (t) => {
-    const { join, hold, beat, sent, state, spending } = await stage(t, { spendLimit: null })
+    const { join, hold, heartbeat, sent, state, spending } = await stage(t, { spendLimit: null })
     join()
     assert.deepEqual(spending.headers(state.workspace), {})
     const it = await hold(30n).hold
-    beat()
+    heartbeat()
     it.settle(1n)
     assert.deepEqual([sent, state.workspace.spendLimit], [[], null])
   })
@@ -495,7 +495,7 @@ describe('what is said of a workspace every second', () => {
 
 describe('a soft spend limit whose Redis is scripted', () => {
   it('waits for nothing, and reports once that it is reached', async (t) => {
-    const { join, hold, answer, reached, spending, state, beat } = await stage(t, { isSoft: true })
+    const { join, hold, answer, reached, spending, state, heartbeat } = await stage(t, { isSoft: true })
     join()
     const running = await hold(1000n).hold
     assert.equal((await answer({ spent: '150', is_reached: true })).held, '1000')
@@ -503,7 +503,7 @@ describe('a soft spend limit whose Redis is scripted', () => {
     running.settle(7n)
     running.settle(8n)
     assert.equal(spending.headers(state.workspace)['X-Spend-Alert'], 'soft limit reached')
-    beat()
+    heartbeat()
     const { held, counts } = await answer()
     assert.deepEqual([held, Object.values(counts)], ['0', [['7', '0']]])
   })

@@ -73,12 +73,12 @@ describe('who keeps spend limits', () => {
       [0, false],
     ] as const) {
       Object.assign(ledger, { lagMs, isReadable })
-      scripted.beat()
+      scripted.heartbeat()
       assert.deepEqual(Object.values((await answered('')).counts), [['5', '0']])
     }
     assert.equal(ledger.reads, 1, 'a journal that lags is not asked')
     Object.assign(ledger, { lagMs: 2000, isReadable: true })
-    scripted.beat()
+    scripted.heartbeat()
     await answered('')
     assert.deepEqual(Object.values((await answered('')).counts), [['5', '5']])
   })
@@ -88,24 +88,24 @@ describe('who keeps spend limits', () => {
     const control = await openSpendControl({ ...given, link: scripted.link, journal })
     scripted.join()
     void control.hold(limited, 10n).catch(() => {})
-    const limitSaid = (): unknown => {
+    const limitSent = (): unknown => {
       const call = scripted.next(spendScripts.reserve)
       call.fail()
       return (JSON.parse(String(call.values[0])) as { limit?: string }).limit
     }
-    assert.equal(limitSaid(), '100')
+    assert.equal(limitSent(), '100')
     await turn()
     for (const [amount, said] of [
       [70n, '70'],
       [80n, '80'],
     ] as const) {
       workspaces.list = [{ ...limited, spendLimit: { amount, isSoft: false } }]
-      scripted.beat()
-      assert.equal(limitSaid(), said)
+      scripted.heartbeat()
+      assert.equal(limitSent(), said)
       await turn()
     }
     workspaces.list = []
-    scripted.beat()
+    scripted.heartbeat()
     assert.deepEqual(scripted.sent, [])
   })
 })

@@ -276,11 +276,11 @@ describe('the amount spent', () => {
     let now = to - 1
     const usageSums = async ({ from }: { from: number }) => (from < to ? [{ group: 'ws', amount: 60n }] : [])
     const store = { usageSums } as unknown as UsageStore
-    const told: bigint[] = []
+    const reached: bigint[] = []
     const spending = await memorySpending(
       store,
       { now: () => now, monotonic: () => 0 },
-      { limitReached: (_it, spent) => told.push(spent) },
+      { limitReached: (_it, spent) => reached.push(spent) },
     )
     await assert.rejects(spending.hold(workspace, 41n), /spend limit/)
     const first = await spending.hold(workspace, 40n)
@@ -289,13 +289,13 @@ describe('the amount spent', () => {
     first.settle(40n)
     first.settle(40n)
     await first.raise(1000n)
-    assert.deepEqual([await spending.spent('ws'), told], [100n, [100n]])
+    assert.deepEqual([await spending.spent('ws'), reached], [100n, [100n]])
     now = to
     assert.equal(await spending.spent('ws'), 0n)
     const second = await spending.hold(workspace, 100n)
     await assert.rejects(spending.hold(workspace, 1n), /spend limit/)
     second.settle(100n)
-    assert.deepEqual(told, [100n, 100n], 'the limit is reported once in each month')
+    assert.deepEqual(reached, [100n, 100n], 'the limit is reported once in each month')
   })
 
   it('never exceeds what was reserved: the most of everything, and cached input at its rate if that is higher', () => {

@@ -10,22 +10,22 @@ type Change = Answer<'previewCatalog'>['changes'][number]
 
 export function CatalogPage() {
   const preview = useData((signal) => api('previewCatalog', { signal }))
-  const [said, setSaid] = useState<string>()
+  const [notice, setNotice] = useState<string>()
   const action = useAction()
   const take = (force: boolean): Promise<boolean> =>
     action.run(async () => {
       const { models } = await api('reloadCatalog', { query: force ? { force: 'true' } : {} })
-      setSaid(`The catalog is taken: ${models} models.`)
+      setNotice(`The catalog is in force: ${models === 1 ? '1 model' : `${models} models`}.`)
       preview.reload()
     })
   return (
     <>
-      <PageHead title="Catalog" about="What the file says now, compared with what is in force.">
+      <PageHead title="Catalog" about="The file as it is now, compared with the catalog in force.">
         <button type="button" onClick={preview.reload}>
-          Look again
+          Check again
         </button>
       </PageHead>
-      <div role="status">{said === undefined ? null : <div class="notice">{said}</div>}</div>
+      <div role="status">{notice === undefined ? null : <div class="notice">{notice}</div>}</div>
       <Problem of={action} />
       <Ready of={preview}>
         {({ file, mistakes, needs_restart: pending, losses, changes }) => (
@@ -57,7 +57,7 @@ export function CatalogPage() {
               </div>
             ))}
             {mistakes.length > 0 || (changes.length === 0 && hasMoved(pending)) ? null : changes.length === 0 ? (
-              <Empty title="Nothing would change">The file and the catalog in force say the same.</Empty>
+              <Empty title="Nothing would change">The file and the catalog in force are the same.</Empty>
             ) : (
               <>
                 <Table caption="Changes" rows={changes.flatMap(rowsOf)} keyOf={({ key }) => key} columns={columns} />

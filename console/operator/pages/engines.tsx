@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
-import { lookAgain } from '../../shared/live.ts'
+import { reloadKey } from '../../shared/live.ts'
 import { count, percent } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -13,7 +13,7 @@ type Engine = Answer<'listEngines'>['data'][number]
 type Address = Engine['addresses'][number]
 
 export function EnginesPage() {
-  const loaded = useData((signal) => api('listEngines', { signal }), [lookAgain(live.use())])
+  const loaded = useData((signal) => api('listEngines', { signal }), [reloadKey(live.use())])
   const [draining, setDraining] = useState<{ readonly engine: Engine; readonly address: Address }>()
   const undraining = useAction()
   return (

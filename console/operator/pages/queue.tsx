@@ -155,8 +155,8 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
   async function simulate(): Promise<void> {
     setIsSet(false)
     const tried = limitsWith((name) => Number(limits[name]))
-    const asked = speed === '' ? {} : { tokens_per_second: Number(speed) }
-    setResult(await api('simulateLimits', { body: { lane: lane.lane, limits: tried, hours: Number(hours), ...asked } }))
+    const given = speed === '' ? {} : { tokens_per_second: Number(speed) }
+    setResult(await api('simulateLimits', { body: { lane: lane.lane, limits: tried, hours: Number(hours), ...given } }))
   }
   async function apply(tried: Lane['limits']): Promise<void> {
     await api('setLaneLimits', { path: { lane: lane.lane }, body: tried })

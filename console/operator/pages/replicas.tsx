@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Confirm } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
-import { lookAgain } from '../../shared/live.ts'
+import { reloadKey } from '../../shared/live.ts'
 import { bytesText } from '../../../src/shared/bytes-text.ts'
 import { count, milliseconds } from '../../shared/format.ts'
 import { Moment, PageHead, Ready, Stale, State, Table } from '../../shared/parts.tsx'
@@ -15,13 +15,13 @@ type Replica = Answer<'listReplicas'>['data'][number]
 const agreement = {
   alone: 'This service works alone. With coordination in weir.yaml, several services share their lanes.',
   joined: 'The replicas share their lanes through Redis.',
-  apart: 'Redis is away. Each replica serves within its share, and only this one is listed.',
-  stopped: 'This replica is stopping.',
+  apart: 'Redis is unreachable. Each replica serves within its allotment, and only this one is listed.',
+  stopped: 'Redis has been unreachable for so long that this replica admits no new requests.',
 } as const
 
 export function ReplicasPage() {
   const stream = live.use()
-  const loaded = useData((signal) => api('listReplicas', { signal }), [lookAgain(stream)])
+  const loaded = useData((signal) => api('listReplicas', { signal }), [reloadKey(stream)])
   const [leaving, setLeaving] = useState<Replica>()
   return (
     <>

@@ -18,7 +18,7 @@ export function InvoicesPage() {
       <Paged of={pages}>
         {(documents) =>
           documents.length === 0 ? (
-            <Empty title="There are no invoices yet">The first one comes after the end of a month.</Empty>
+            <Empty title="There are no invoices yet">The first one is issued after the end of a month.</Empty>
           ) : (
             <Table
               caption="Invoices"

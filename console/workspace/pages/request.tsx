@@ -4,7 +4,7 @@ import { useData } from '../../shared/data.ts'
 import { count, exactTime, milliseconds, picoAud, time } from '../../shared/format.ts'
 import { OutcomeState } from '../../shared/outcome.tsx'
 import { Facts, PageHead, Ready } from '../../shared/parts.tsx'
-import { Told } from '../../shared/refused.tsx'
+import { ErrorCode } from '../../shared/refused.tsx'
 import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
 import { type RequestRow, RequestSearch } from '../requests.tsx'
@@ -46,7 +46,7 @@ function Refused({ request }: { request: Refusal }) {
       <p>{request.reason}</p>
       <Facts
         of={[
-          ['Error', <Told key="error" of={request} />],
+          ['Error', <ErrorCode key="error" of={request} />],
           ...(request.param === null ? [] : [['Parameter', <code key="param">{request.param}</code>] as const]),
           ['Time', `${time(request.at)} in Sydney`],
           ['Endpoint', <code key="endpoint">{request.endpoint ?? 'no such path'}</code>],

@@ -69,7 +69,7 @@ function FirstRequest({ model }: { model: Model }) {
     ...(model.supported_parameters.includes('temperature') ? { temperature: 0 } : {}),
   } as ChatBody
 
-  async function ask(): Promise<void> {
+  async function sendRequest(): Promise<void> {
     const controller = new AbortController()
     running.value = controller
     answer.value = ''
@@ -97,7 +97,7 @@ function FirstRequest({ model }: { model: Model }) {
         class="panel stack"
         onSubmit={(event) => {
           event.preventDefault()
-          void ask()
+          void sendRequest()
         }}
       >
         <h2>Ask {model.name}</h2>

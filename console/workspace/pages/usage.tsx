@@ -38,10 +38,10 @@ export function UsagePage() {
   const month = useData((signal) => api('monthReport', { signal }))
   const usage = useData(
     async (signal) => {
-      const asked = { from, to, group_by: group, ...shown }
+      const query = { from, to, group_by: group, ...shown }
       const [report, latency] = await Promise.all([
-        api('usageReport', { query: asked, signal }),
-        api('latencyReport', { query: asked, signal }),
+        api('usageReport', { query, signal }),
+        api('latencyReport', { query, signal }),
       ])
       return { report, latency, group }
     },

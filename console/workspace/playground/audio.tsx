@@ -40,7 +40,7 @@ export function Audio({ model }: { model: Model }) {
     const form = new FormData()
     for (const [name, value] of fields) form.append(name, value)
     form.append('file', file, file.name)
-    await request.ask({ form }, readTranscript)
+    await request.submit({ form }, readTranscript)
   }
 
   return (

@@ -65,7 +65,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
     return { model: model.id, messages, ...fieldsOf(settings.value) } as ChatBody
   }
 
-  async function ask(): Promise<void> {
+  async function sendMessages(): Promise<void> {
     const question = turn('user', draft.value, images.value)
     const answer = turn('assistant')
     const body = bodyWith([...turns.value, question])
@@ -99,7 +99,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
   const code = isCodeShown ? current() : undefined
 
   return (
-    <Form class="playground" action={action} submit={ask}>
+    <Form class="playground" action={action} submit={sendMessages}>
       <div class="stack">
         <div class="panel conversation" aria-label="Conversation" role="log">
           {turns.value.length === 0 ? (

@@ -17,7 +17,7 @@ export function Embeddings({ model }: { model: Model }) {
       model={model.id}
       title="Compare"
       isReady={texts.length > 0 && texts.length <= 50}
-      submit={() => request.ask({ json: body }, readVectors)}
+      submit={() => request.submit({ json: body }, readVectors)}
       code={{ path: '/embeddings', body: { kind: 'json', value: body } }}
       fields={
         <Field label="Texts" hint="One text per line, at most 50.">

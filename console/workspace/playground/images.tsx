@@ -23,7 +23,7 @@ export function Images({ model }: { model: Model }) {
       model={model.id}
       title="Make"
       isReady={prompt.trim() !== ''}
-      submit={() => request.ask({ json: body }, readImages)}
+      submit={() => request.submit({ json: body }, readImages)}
       code={{ path: '/images/generations', body: { kind: 'json', value: body } }}
       fields={
         <>

@@ -18,13 +18,13 @@ export function Outcome({ of }: { of: Measured }) {
   useEffect(() => {
     // A request that was stopped is settled a moment after the browser has disconnected.
     let isGone = false
-    async function look(attempts: number): Promise<void> {
+    async function poll(attempts: number): Promise<void> {
       const found = await api('usageRequestId', { path: { request_id: of.requestId } }).catch(() => undefined)
       if (isGone) return
       if (found) setRow(found)
-      else if (attempts > 0) setTimeout(() => void look(attempts - 1), 400)
+      else if (attempts > 0) setTimeout(() => void poll(attempts - 1), 400)
     }
-    void look(10)
+    void poll(10)
     return () => void (isGone = true)
   }, [of.requestId])
   const figures = [

@@ -9,7 +9,7 @@ import { Outcome, type Measured } from './outcome.tsx'
 import { Waiting } from './waiting.tsx'
 
 /** A request with one whole answer: the request, the answer, its usage, and the same as code. */
-export interface Asked<Result> {
+export interface Answered<Result> {
   readonly result: Result
   readonly measured: Measured
 }
@@ -17,14 +17,14 @@ export interface Asked<Result> {
 export type RequestBody = { readonly json: object } | { readonly form: FormData }
 
 export function useRequest<Result>(path: string) {
-  const [asked, setAsked] = useState<Asked<Result>>()
+  const [answered, setAnswered] = useState<Answered<Result>>()
   const action = useAction()
   const controller = useRef<AbortController | undefined>(undefined)
   // Leaving the page stops the request.
   useEffect(() => () => controller.current?.abort(), [])
 
   /** Throws the message for the form. */
-  async function ask(body: RequestBody, read: (response: Response) => Promise<Result>): Promise<void> {
+  async function submit(body: RequestBody, read: (response: Response) => Promise<Result>): Promise<void> {
     const current = new AbortController()
     controller.current = current
     const started = performance.now()
@@ -38,17 +38,17 @@ export function useRequest<Result>(path: string) {
       })
       const result = await read(response)
       const requestId = response.headers.get('x-request-id') ?? ''
-      setAsked({ result, measured: { requestId, durationMs: performance.now() - started } })
+      setAnswered({ result, measured: { requestId, durationMs: performance.now() - started } })
     } catch (error) {
       throw current.signal.aborted ? new Error('Stopped.', { cause: error }) : error
     }
   }
-  return { asked, action, ask, stop: () => controller.current?.abort() }
+  return { answered, action, submit, stop: () => controller.current?.abort() }
 }
 
 /** The frame of a playground with whole answers. */
 export function RequestFrame<Result>({
-  request: { asked, action, stop },
+  request: { answered, action, stop },
   title,
   isReady,
   submit,
@@ -87,8 +87,8 @@ export function RequestFrame<Result>({
       <section class="panel stack" aria-label="Answer" aria-live="polite" aria-busy={action.isRunning}>
         <Problem of={action} />
         <Waiting model={model} is={action.isRunning} />
-        {asked === undefined ? <p class="soft">The answer appears here.</p> : show(asked.result)}
-        {asked === undefined ? null : <Outcome of={asked.measured} />}
+        {answered === undefined ? <p class="soft">The answer appears here.</p> : show(answered.result)}
+        {answered === undefined ? null : <Outcome of={answered.measured} />}
       </section>
     </div>
   )

@@ -28,7 +28,7 @@ export function Rerank({ model }: { model: Model }) {
       model={model.id}
       title="Rank"
       isReady={query.trim() !== '' && documents.length > 0}
-      submit={() => request.ask({ json: body }, readRanked)}
+      submit={() => request.submit({ json: body }, readRanked)}
       code={{ path, body: { kind: 'json', value: body } }}
       fields={
         <>

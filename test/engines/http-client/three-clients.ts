@@ -49,9 +49,9 @@ export async function threeClients(): Promise<ThreeClients> {
       const path = `/${count++}`
       answers.set(path, pieces)
       const [ours, undici, node] = await Promise.all([
-        askOurs(origin, path),
-        askUndici(origin, path),
-        askNode(port, path),
+        callOurs(origin, path),
+        callUndici(origin, path),
+        callNode(port, path),
       ])
       answers.delete(path)
       return { ours, undici, node }
@@ -102,7 +102,7 @@ class Answer {
   }
 }
 
-async function askOurs(origin: string, path: string): Promise<Outcome> {
+async function callOurs(origin: string, path: string): Promise<Outcome> {
   const answer = new Answer()
   const client = openClient({ origin }, 60_000)
   client.send(
@@ -126,7 +126,7 @@ async function askOurs(origin: string, path: string): Promise<Outcome> {
   return outcome
 }
 
-async function askUndici(origin: string, path: string): Promise<Outcome> {
+async function callUndici(origin: string, path: string): Promise<Outcome> {
   const answer = new Answer()
   const client = new UndiciClient(origin, { headersTimeout: 0, bodyTimeout: 0 })
   const handler: Dispatcher.DispatchHandler = {
@@ -150,7 +150,7 @@ async function askUndici(origin: string, path: string): Promise<Outcome> {
   return outcome
 }
 
-async function askNode(port: number, path: string): Promise<Outcome> {
+async function callNode(port: number, path: string): Promise<Outcome> {
   const answer = new Answer()
   const request = nodeRequest({ host: '127.0.0.1', port, path, agent: false })
   request.on('error', ({ message }) => answer.failed(message))

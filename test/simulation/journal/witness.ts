@@ -26,7 +26,7 @@ export class JournalViolation extends Error {
 }
 
 interface Request {
-  told: 'nothing' | 'settled' | 'withheld'
+  outcome: 'nothing' | 'settled' | 'withheld'
   /** Settled, so a row may be in the journal. */
   isAsked: boolean
   /** On record: durable, or at least out of the process. */
@@ -41,7 +41,7 @@ export class JournalWitness {
   follow(it: Happening): void {
     if (it.kind === 'noted') this.#requests.set(it.id, newRequest())
     if (it.kind === 'asked') this.#of(it.id).isAsked = true
-    if (it.kind === 'settled' || it.kind === 'withheld') this.#of(it.id).told = it.kind
+    if (it.kind === 'settled' || it.kind === 'withheld') this.#of(it.id).outcome = it.kind
     // It may have spoiled what was only handed over. Nobody pays for that, and it is written again.
     if (it.kind === 'failed' || (it.kind === 'write' && it.isCut)) {
       for (const request of this.#requests.values()) if (request.intent === 'handed over') request.intent = 'nowhere'
@@ -54,7 +54,7 @@ export class JournalWitness {
       else if (request.intent === 'nowhere') request.intent = 'handed over'
       if (it.kind !== 'synced' || record.kind !== 'row') continue
       if (record.row.outcome === 'withheld') request.isLateDurable = true
-      else if (request.told === 'withheld') {
+      else if (request.outcome === 'withheld') {
         throw new JournalViolation('nothing overbilled', `${record.row.requestId} was withheld, and then billed`)
       }
     }
@@ -73,7 +73,7 @@ export class JournalWitness {
       const refused = aside.get(id)
       const found = row ?? refused
       if (row && refused) throw new JournalViolation('nothing doubled', `${id} is in the ledger and set aside`)
-      if (request.told === 'settled' && found?.outcome !== 'completed') {
+      if (request.outcome === 'settled' && found?.outcome !== 'completed') {
         throw new JournalViolation('nothing lost', `${id} was settled, and is ${found?.outcome ?? 'not there'}`)
       }
       if (request.isLateDurable && found?.outcome !== 'withheld') {
@@ -98,4 +98,4 @@ export class JournalWitness {
   }
 }
 
-const newRequest = (): Request => ({ told: 'nothing', isAsked: false, intent: 'nowhere', isLateDurable: false })
+const newRequest = (): Request => ({ outcome: 'nothing', isAsked: false, intent: 'nowhere', isLateDurable: false })

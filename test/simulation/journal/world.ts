@@ -131,8 +131,8 @@ class World {
     if (random() < 0.5) return
     await this.#finish(service)
     const asked = history.filter(({ kind }) => kind === 'asked').length
-    const told = history.filter(({ kind }) => kind === 'settled' || kind === 'withheld').length
-    if (told < asked) throw new JournalViolation('goes on', `${asked - told} callers wait for ever`)
+    const answered = history.filter(({ kind }) => kind === 'settled' || kind === 'withheld').length
+    if (answered < asked) throw new JournalViolation('goes on', `${asked - answered} callers wait for ever`)
   }
 
   #note({ ledger }: Service, history: History, open: string[]): void {

@@ -27,11 +27,11 @@ export function witnessOn(stage: Stage) {
     const { priceVersions, held, waitMs } = seen
     stage.count(row.outcome)
     demand(row.outcome === expected.outcome, 'row', seen, `${row.outcome} instead of ${expected.outcome}`)
-    const told = toldOf(seen, row)
+    const sent = responseSentFor(seen, row)
     // A caller that left as well got no status.
     const isUnseen = seen.isGone && row.outcome === 'engine_failed'
-    demand(isUnseen || row.httpStatus === told.status, 'row', seen, `status ${row.httpStatus}, not ${told.status}`)
-    demand(row.errorCode === told.code, 'row', seen, `code ${row.errorCode} instead of ${told.code}`)
+    demand(isUnseen || row.httpStatus === sent.status, 'row', seen, `status ${row.httpStatus}, not ${sent.status}`)
+    demand(row.errorCode === sent.code, 'row', seen, `code ${row.errorCode} instead of ${sent.code}`)
     demand(row.estimated === expected.isEstimated, 'row', seen, `estimated: ${row.estimated}`)
     demand(isSameUsage(row, expected.usage), 'row', seen, `usage ${JSON.stringify(expected.usage)} was expected`)
     demand(row.priceVersion === priceVersions[1], 'row', seen, 'the price is not the one at admission')
@@ -45,8 +45,8 @@ export function witnessOn(stage: Stage) {
     demand(late?.outcome === expected.late, 'row', seen, `if late, ${late?.outcome} instead of ${expected.late}`)
     if (!late) return
     demand(late.amount === 0n && isSameUsage(late, nothing), 'row', seen, 'a late row costs something')
-    const isToldLate = late.errorCode === 'service_unavailable' && late.httpStatus === (seen.isOpen ? 200 : 503)
-    demand(isToldLate, 'row', seen, `if late, status ${late.httpStatus} and code ${late.errorCode}`)
+    const isReportedLate = late.errorCode === 'service_unavailable' && late.httpStatus === (seen.isOpen ? 200 : 503)
+    demand(isReportedLate, 'row', seen, `if late, status ${late.httpStatus} and code ${late.errorCode}`)
   }
 
   /** The pipeline returns a row. */
@@ -54,8 +54,8 @@ export function witnessOn(stage: Stage) {
     ends(seen, 'fulfilled')
     demand(row === seen.row, 'outcome', seen, 'it returns another row')
     demand(seen.settling === 'durable', 'durable', seen, 'it succeeds, and its row is late')
-    const isTold = seen.isGone || seen.ending === (row.outcome === 'completed' ? 'complete' : 'error')
-    demand(isTold, 'outcome', seen, `its row is ${row.outcome}, and the end of its answer ${seen.ending}`)
+    const isAnswered = seen.isGone || seen.ending === (row.outcome === 'completed' ? 'complete' : 'error')
+    demand(isAnswered, 'outcome', seen, `its row is ${row.outcome}, and the end of its answer ${seen.ending}`)
   }
 
   function rejected(seen: RequestSeen, error: unknown): void {
@@ -114,7 +114,7 @@ function errorsFor(seen: RequestSeen): readonly string[] {
 }
 
 /** The status and the error code that a row must have, as docs/billing.md says. */
-function toldOf(seen: RequestSeen, { outcome }: LedgerRow): { status: number | null; code: string | null } {
+function responseSentFor(seen: RequestSeen, { outcome }: LedgerRow): { status: number | null; code: string | null } {
   const { isOpen, read } = seen
   switch (outcome) {
     case 'completed':

@@ -60,7 +60,7 @@ export interface MonthAdapter {
 interface OpenAdapter {
   readonly spending: Spending & SpendView
   /** A second has passed. */
-  beat(): void
+  heartbeat(): void
   /** Resolves when everything has happened that does not need the world. */
   rest(): Promise<void>
   /** Whether what a read found is counted from the moment that the request is settled, or from when it is known to be delivered. */
@@ -73,7 +73,7 @@ export const memoryAdapter: MonthAdapter = {
   async open({ store, clock }) {
     return {
       spending: await memorySpending(store, clock, { limitReached() {} }),
-      beat() {},
+      heartbeat() {},
       rest: () => turn(),
       knowsRowsWhen: 'settled',
       close: async () => {},
@@ -127,7 +127,7 @@ export function redisAdapter(socket: string): MonthAdapter {
       })
       return {
         spending,
-        beat: () => followers.forEach((it) => it.heartbeat()),
+        heartbeat: () => followers.forEach((it) => it.heartbeat()),
         async rest() {
           for (let idle = 0; idle < 2; idle = underWay > 0 ? 0 : idle + 1) await turn()
         },
@@ -292,7 +292,7 @@ export async function simulateMonths(
     for (let second = 0; second < (jumps ? 1 : 4); second += 1) {
       monotonicMs += 1000
       spending.headers(workspace)
-      opened.beat()
+      opened.heartbeat()
       await opened.rest()
       if (!jumps) finishAll()
       await opened.rest()
@@ -306,7 +306,7 @@ export async function simulateMonths(
     { weight: 20, act: settle },
     { weight: 15, act: () => reads[0] && see(reads[0]) },
     { weight: 15, act: () => reads[0] && finish(reads[0]) },
-    { weight: 10, act: () => opened.beat() },
+    { weight: 10, act: () => opened.heartbeat() },
     { weight: 10, act: deliver },
     { weight: 20, act: () => void ((nowMs += 1 + below(3)), (monotonicMs += 500)) },
     { weight: 2, act: turnMonth },
@@ -347,7 +347,7 @@ export async function simulateMonths(
       for (let round = 0; round < 4; round += 1) {
         finishAll()
         deliver()
-        opened.beat()
+        opened.heartbeat()
         await opened.rest()
       }
     }

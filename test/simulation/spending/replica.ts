@@ -39,7 +39,7 @@ export interface SimulatedReplica {
   deliverAll(): Promise<void>
   /** The journal is brought into the database. */
   ship(): Promise<void>
-  beat(): void
+  heartbeat(): void
   passTo(nowMs: number): Promise<void>
   join(membership: Membership): void
   cut(): Promise<void>
@@ -135,7 +135,7 @@ export async function simulatedReplica(owner: string, skewMs: number, machine: M
         if (was && !next) for (const follower of followers) follower.lost()
         if (next) for (const follower of followers) follower.joined(next)
       },
-      beat: () => followers.forEach((follower) => follower.heartbeat()),
+      heartbeat: () => followers.forEach((follower) => follower.heartbeat()),
     }
   }
 
@@ -219,10 +219,10 @@ export async function simulatedReplica(owner: string, skewMs: number, machine: M
       for (const { resolve } of asked) resolve(true)
       await rest()
     },
-    beat() {
+    heartbeat() {
       if (!isAlive) return
       process.heard()
-      process.beat()
+      process.heartbeat()
     },
     async passTo(nowMs) {
       for (const timer of process.timers) {

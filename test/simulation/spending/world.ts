@@ -103,30 +103,30 @@ export async function simulateSpending(
     }
   }
 
-  /** Everybody hears of everybody, as once a second. */
-  async function look(): Promise<void> {
-    // Twice, because the first that is asked does not hear of what the last was given.
+  /** Every replica polls Redis and learns the state of all others, as it does once a second. */
+  async function pollAll(): Promise<void> {
+    // Twice, because the first replica polls before the last one gets its reservations.
     for (let round = 0; round < 2; round += 1) {
-      for (const replica of replicas) replica.beat()
+      for (const replica of replicas) replica.heartbeat()
       for (const replica of replicas) await replica.deliverAll()
       for (const replica of replicas) await replica.deliverAll()
     }
   }
 
   /**
-   * Redis loses everything, or what it has is old. Either everybody comes back, or what others were heard to have is a
-   * second old and one of those who heard it comes back.
+   * Redis loses everything, or its data is old. Either every replica rejoins, or one does that knows the state of the
+   * others, at most a second old.
    */
   async function lose(isEmpty: boolean): Promise<void> {
     const witness = pick(replicas.filter((it) => it.isJoined))
     if (!witness) return
-    const doAllComeBack = replicas.every((it) => it.isJoined) && below(2) === 0
-    if (!doAllComeBack) {
-      // Whoever never served the workspace has not heard of anybody. And what Redis had earlier is less than there is now.
+    const isAllBack = replicas.every((it) => it.isJoined) && below(2) === 0
+    if (!isAllBack) {
+      // A replica that never served the workspace knows of no other. And what Redis had earlier is less than there is now.
       for (const replica of replicas) arrive(replica)
-      await look()
+      await pollAll()
       // Others may have been given something by the last calls.
-      witness.beat()
+      witness.heartbeat()
       await witness.deliverAll()
     }
     for (const replica of replicas) await replica.cut()
@@ -134,7 +134,7 @@ export async function simulateSpending(
     await loadScripts()
     if (!isEmpty) for (const [key, value] of Object.entries(snapshot)) await redis.restore(key, 0, value)
     await beginEpoch()
-    for (const replica of doAllComeBack ? [witness, ...replicas] : [witness]) {
+    for (const replica of isAllBack ? [witness, ...replicas] : [witness]) {
       if (!replica.isJoined) replica.join(membership())
       arrive(witness)
       await replica.deliverAll()
@@ -191,7 +191,7 @@ export async function simulateSpending(
     { weight: 30, act: (it) => it.settle(below(fullEvery) === 0 ? 100 : below(partPercent)) },
     { weight: 60, act: (it) => it.deliver() },
     { weight: 12, act: (it) => it.ship() },
-    { weight: 20, act: (it) => it.beat() },
+    { weight: 20, act: (it) => it.heartbeat() },
     { weight: 20, act: () => pass(below(400)) },
     { weight: 3, act: () => pass(below(8000)) },
     { weight: 12, act: (it) => it.isAlive && !it.isJoined && it.join(membership()) },
@@ -243,12 +243,12 @@ export async function simulateSpending(
     // A replica that is gone counts for as long as anybody tells of it, and as long again after that.
     for (const ms of [...Array.from({ length: 4 }, () => KEPT_MS / 2), ...Array.from({ length: 8 }, () => 10_000)]) {
       await pass(ms)
-      // Whoever is not used does not look.
+      // A replica without requests does not poll.
       for (const replica of replicas) void replica.arrive(1n)
       for (const replica of replicas) await replica.ship()
-      await look()
+      await pollAll()
       for (const replica of replicas) replica.endAll()
-      await look()
+      await pollAll()
       check('at the end')
     }
     const [one, other] = replicas as [SimulatedReplica, SimulatedReplica]
