@@ -218,12 +218,19 @@ function anchorsOf(text: string): string[] {
 const DECISIONS = documents.filter((file) => file.startsWith('docs/decisions/'))
 const STATUS_LINE = /^# .+\n\nStatus: (Accepted\.|Replaced by \[[^\]]+\]\([^)]+\))/
 
-/** A decision has its status below its title, and a decision that replaced it links back. */
+/** A decision has its status below its title. Where it was replaced, both statuses link to each other. */
 function statusMistakes(file: string, text: string): string[] {
   if (!STATUS_LINE.test(text)) return ['no status']
-  const status = text.split('\n')[2] ?? ''
-  const replacements = [...status.matchAll(/eplaced by \[[^\]]+\]\(([^)]+)\)/g)].map((match) => match[1] ?? '')
-  return replacements.filter((link) => !textOf(join(dirname(file), link)).includes(`](${basename(file)})`))
+  const linked = (pattern: RegExp): string[] => [...statusOf(text).matchAll(pattern)].map((match) => match[1] ?? '')
+  const replacements = linked(/eplaced by \[[^\]]+\]\(([^)]+)\)/g)
+  const replaced = linked(/Replaces [^[]*\[[^\]]+\]\(([^)]+)\)/g)
+  return [...replacements, ...replaced].filter(
+    (link) => !statusOf(textOf(join(dirname(file), link))).includes(`](${basename(file)})`),
+  )
+}
+
+function statusOf(decision: string): string {
+  return decision.split('\n\n')[1] ?? ''
 }
 
 describe('the documentation', () => {
@@ -338,12 +345,14 @@ describe('the test of the documentation', () => {
     assert.deepEqual(documented.measuredProseIn(written), [])
   })
 
-  it('finds a decision without a status, and one whose replacement does not link back', () => {
+  it('finds a decision without a status, and one that is linked from one side only', () => {
     const decision = 'docs/decisions/2026-11-15-invoices.md'
     assert.deepEqual(statusMistakes(decision, '# Title\n\n**Decision.** None.\n'), ['no status'])
-    assert.deepEqual(statusMistakes(decision, '# Title\n\nStatus: Replaced by [it](2026-11-16-redis.md).\n'), [
-      '2026-11-16-redis.md',
-    ])
+    for (const status of ['Replaced by', 'Accepted. Replaces a part of']) {
+      assert.deepEqual(statusMistakes(decision, `# Title\n\nStatus: ${status} [it](2026-11-16-redis.md).\n`), [
+        '2026-11-16-redis.md',
+      ])
+    }
   })
 })
 

@@ -81,7 +81,7 @@ export const foldersIn = (text: string): readonly DocumentedName[] =>
 
 export const scriptsIn = (text: string): readonly DocumentedName[] => matches(text, /\bnpm run ([\w:]+)/g)
 
-export const benchesIn = (text: string): readonly DocumentedName[] => matches(text, /\bnpm run bench -- ([\w-]+)/g)
+export const benchesIn = (text: string): readonly DocumentedName[] => matches(text, /\bnpm run bench -- ([a-z][\w-]*)/g)
 
 export interface DocumentedCommand extends DocumentedName {
   readonly words: readonly string[]
