@@ -1,6 +1,6 @@
 import { it } from 'node:test'
 import { killServicesAndPostgres } from '../support/killed-services.ts'
 
-it('services are killed 60 times under load, and PostgreSQL 20 times: no row is lost or doubled', async (t) => {
+it('services are killed 60 times under load, and PostgreSQL 20 times: no row is lost or duplicated', async (t) => {
   t.diagnostic(`${await killServicesAndPostgres(20)} answers, each with its row`)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { rollingRestarts } from '../support/rolling-restarts.ts'
 
-it('[Q6] services are restarted 20 times under load: nothing fails, and whoever waited there hears 503', async (t) => {
+it('[Q6] services are restarted 20 times under load: nothing fails, and waiting requests get 503', async (t) => {
   const { served, refused, failures } = await rollingRestarts(20)
   t.diagnostic(`${served} served, ${refused} refused with 503 and Retry-After`)
   assert.deepEqual(failures, [])

@@ -69,9 +69,9 @@ const arrive = ({ hand }: Stage, from: number, to: number): void => {
   for (let connection = from; connection < to; connection += 1) hand.arrived(connection)
 }
 
-describe('connections handed out to workers', () => {
+describe('the balancer of connections over workers', () => {
   for (const count of [64, 256]) {
-    it(`each of two workers has half of ${count} that come at once, however fast each takes them`, () => {
+    it(`gives each of two workers half of ${count} connections that arrive at once, however fast each takes them`, () => {
       const it = stage()
       const [quick, slow] = [it.join(), it.join()]
       arrive(it, 0, count)
@@ -82,7 +82,7 @@ describe('connections handed out to workers', () => {
     })
   }
 
-  it('one at a time, if each ends before the next comes, go to the workers in turn', () => {
+  it('gives connections to the workers in turn, if each ends before the next arrives', () => {
     const it = stage()
     const workers = [it.join(), it.join(), it.join()]
     arrive(it, 0, 9)
@@ -106,7 +106,7 @@ describe('connections handed out to workers', () => {
     )
   })
 
-  it('a worker that is new, or whose connections have ended, catches up', () => {
+  it('lets a worker catch up that is new, or whose connections have ended', () => {
     const it = stage()
     const old = it.join()
     arrive(it, 0, 10)
@@ -122,7 +122,7 @@ describe('connections handed out to workers', () => {
     assert.deepEqual([old.has.size, fresh.has.size], [10, 10])
   })
 
-  it('what a worker has not taken when it ends or leaves goes to the others', () => {
+  it('gives the connections that a worker had not taken to the others, when it ends or leaves', () => {
     for (const end of ['gone', 'leave'] as const) {
       const it = stage()
       const [one, other] = [it.join(), it.join()]
@@ -138,7 +138,7 @@ describe('connections handed out to workers', () => {
     }
   })
 
-  it('as many wait as may, with workers and without', () => {
+  it('limits how many connections wait, with workers and without', () => {
     const it = stage(10)
     arrive(it, 0, 15)
     assert.deepEqual([...it.dropped], [10, 11, 12, 13, 14])
@@ -151,7 +151,7 @@ describe('connections handed out to workers', () => {
     assert.equal(worker.has.size, 21)
   })
 
-  it('a worker that stands still keeps the one that it was offered, and the others get the rest', () => {
+  it('leaves a hanging worker the one connection that it was offered, and gives the rest to the others', () => {
     const it = stage()
     const [stuck, other] = [it.join(), it.join()]
     arrive(it, 0, 10)
@@ -176,7 +176,7 @@ describe('connections handed out to workers', () => {
     assert.deepEqual([stuck.has.size, other.has.size], [11, 19])
   })
 
-  it('if all stand still, connections wait until one goes on', () => {
+  it('makes connections wait while all workers hang, until one responds', () => {
     const it = stage()
     const worker = it.join()
     arrive(it, 0, 1)
@@ -187,7 +187,7 @@ describe('connections handed out to workers', () => {
     assert.equal(worker.has.size, 5)
   })
 
-  it('after the end, connections that no worker has taken are dropped', () => {
+  it('drops connections that no worker has taken when it is closed', () => {
     const it = stage()
     const worker = it.join()
     arrive(it, 0, 5)
@@ -198,7 +198,7 @@ describe('connections handed out to workers', () => {
     assert.equal(it.dropped.size, 6)
   })
 
-  it('what waits without a worker is dropped at the end', () => {
+  it('drops connections that wait without a worker when it is closed', () => {
     const it = stage()
     arrive(it, 0, 3)
     assert.equal(it.dropped.size, 0)
@@ -206,7 +206,7 @@ describe('connections handed out to workers', () => {
     assert.deepEqual([...it.dropped], [0, 1, 2])
   })
 
-  it('an offer that is not answered counts like a connection', () => {
+  it('counts an unanswered offer like a connection', () => {
     const it = stage()
     const [busy, idle] = [it.join(), it.join()]
     arrive(it, 0, 1)
@@ -216,7 +216,7 @@ describe('connections handed out to workers', () => {
     assert.deepEqual([busy.offered(), idle.offered()], [1, 1])
   })
 
-  it('in any order of events, each connection has one worker, and workers that answer have even shares', () => {
+  it('in any order of events, each connection has one worker, and responsive workers have equal numbers', () => {
     const step = fc.oneof(
       { weight: 6, arbitrary: fc.record({ do: fc.constant('arrive' as const), worker: fc.constant(0) }) },
       { weight: 4, arbitrary: fc.record({ do: fc.constant('take' as const), worker: fc.nat(3) }) },

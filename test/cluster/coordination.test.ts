@@ -4,7 +4,7 @@ import { openCoordination } from '../../src/open-coordination.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 
 describe('a service without other replicas', () => {
-  it('lists itself with what it has, and drains when it is named', async () => {
+  it('lists itself with its load, and drains when its name is given', async () => {
     const events: string[] = []
     const parts = await openCoordination(
       undefined,

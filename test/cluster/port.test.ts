@@ -18,7 +18,7 @@ const callersProgram = (port: number): string => `
   process.stdin.resume().on('end', () => process.exit())`
 
 describe('a port', { skip: process.platform !== 'linux' && 'needs sockets that share a port' }, () => {
-  it('takes many connections in one turn of the event loop, so that new callers do not wait for busy streams', async (t) => {
+  it('accepts many connections in one turn of the event loop, so that new callers do not wait for busy streams', async (t) => {
     const sockets: Socket[] = []
     const { port, close } = await openOwnPort((socket) => sockets.push(socket), '127.0.0.1', 0)
     const callers = spawn(process.execPath, ['-e', callersProgram(port)], { stdio: ['pipe', 'pipe', 'ignore'] })
@@ -42,7 +42,7 @@ describe('a port', { skip: process.platform !== 'linux' && 'needs sockets that s
     assert.ok(Math.max(...turns) >= 4, `at most ${Math.max(...turns)} in a turn`)
   })
 
-  it('belongs to one service: another one is told that it is taken', async (t) => {
+  it('belongs to one service: a second one fails to open it', async (t) => {
     const first = await openOwnPort(() => {}, '127.0.0.1', 0)
     t.after(first.close)
     await assert.rejects(

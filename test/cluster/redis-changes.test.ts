@@ -44,8 +44,8 @@ function stage(t: TestContext) {
     },
   }
 }
-describe('changes over a scripted Redis', () => {
-  it('are read once when a replica joins, but for the catalog, which is a file', async (t) => {
+describe('the change feed over a scripted Redis', () => {
+  it('reloads everything once when a replica joins, except the catalog, which is a file', async (t) => {
     const { join, compare } = stage(t)
     join()
     assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
@@ -54,7 +54,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual(await compare({ accounts: '1', catalog: '4' }), [])
   })
 
-  it('are read again after the connection was gone', async (t) => {
+  it('reloads after the connection was lost', async (t) => {
     const { join, lose, compare, heartbeat, sent } = stage(t)
     join()
     await compare({}, false)
@@ -65,7 +65,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
   })
 
-  it('are tried again with the next comparison if they could not be read', async (t) => {
+  it('tries again with the next comparison if a reload failed', async (t) => {
     const { join, compare, state } = stage(t)
     join()
     await compare({}, false)
@@ -76,7 +76,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual(await compare({ accounts: '1' }), [])
   })
 
-  it('are taken in and answered when a message names them, and not read again by the comparison', async (t) => {
+  it('reloads and answers when a message names a change, and the comparison does not reload it again', async (t) => {
     const { join, compare, receive: hear, published, taken } = stage(t)
     join()
     await compare({}, false)
@@ -94,7 +94,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual(taken, [], 'its own message')
   })
 
-  it('are not answered if they could not be taken in, and tried again', async (t) => {
+  it('does not answer if the reload failed, and tries again', async (t) => {
     const { join, compare, receive: hear, published, taken, state } = stage(t)
     join()
     await compare({}, false)
@@ -107,7 +107,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual(await compare({ keys: '1' }), ['keys'])
   })
 
-  it('are announced with a number, and wait for every other replica that lives', async (t) => {
+  it('announces a change with a version, and waits for every other live replica', async (t) => {
     const { join, compare, changes, next, receive: hear, taken, unreached } = stage(t)
     join()
     await compare({}, false)
@@ -131,7 +131,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual(await compare({ prices: '1' }), [], 'its own change is not read again')
   })
 
-  it('name the replicas that did not answer within a second', async (t) => {
+  it('names the replicas that did not answer within a second', async (t) => {
     const { join, compare, changes, next, receive: hear, unreached, clock } = stage(t)
     join()
     await compare({}, false)
@@ -149,7 +149,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual([result, unreached], [['three'], ['keys three']])
   })
 
-  it('are done at once without other replicas, and if all have answered before Redis names them', async (t) => {
+  it('resolves at once without other replicas, or if all answered before Redis listed them', async (t) => {
     const { join, compare, changes, next, receive: hear } = stage(t)
     join()
     await compare({}, false)
@@ -164,7 +164,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual(await early, [])
   })
 
-  it('load their scripts with the link', (t) => {
+  it('loads its scripts with the link', (t) => {
     const { followers } = stage(t)
     assert.deepEqual(
       followers.flatMap(({ scripts }) => scripts.map(({ sha }) => sha)),
@@ -176,7 +176,7 @@ describe('changes over a scripted Redis', () => {
     )
   })
 
-  it('say so if Redis does not answer', async (t) => {
+  it('reports that Redis does not answer', async (t) => {
     const { join, compare, changes, next, unreached } = stage(t)
     join()
     await compare({}, false)
@@ -187,7 +187,7 @@ describe('changes over a scripted Redis', () => {
     assert.equal(unreached.length, 1)
   })
 
-  it('end for those who have unsubscribed', async (t) => {
+  it('does not call subscribers that have unsubscribed', async (t) => {
     const { changes, join, compare } = stage(t)
     let calls = 0
     const end = changes.subscribe('keys', async () => void (calls += 1))

@@ -123,7 +123,7 @@ describe('the link of a replica to Redis', () => {
     assert.equal(link.replicas(), 3)
   })
 
-  it('[Q1] counts its lease from the sending of a heartbeat, not from its answer', async (t) => {
+  it('[Q1] counts its lease from when it sends a heartbeat, not from the answer', async (t) => {
     const { link, clock, redis, joined, heldHeartbeat: heldBeat, advance } = await stage(t)
     await joined()
     const heartbeat = await heldBeat()
@@ -135,7 +135,7 @@ describe('the link of a replica to Redis', () => {
     assert.ok(link.proven().sinceMs < sentAtMs)
   })
 
-  it('[Q1] begins a new proof after a gap that was as long as the lease', async (t) => {
+  it('[Q1] starts a new proven period after a gap as long as the lease', async (t) => {
     const { link, clock, redis, joined, heldHeartbeat: heldBeat } = await stage(t)
     await joined()
     const { sinceMs, untilMs } = link.proven()
@@ -150,7 +150,7 @@ describe('the link of a replica to Redis', () => {
     assert.deepEqual(link.proven(), { sinceMs: clock.monotonic(), untilMs: clock.monotonic() + LEASE_MS })
   })
 
-  it('[Q1] gives up a Redis that has not answered for more than half of the lease, and says why', async (t) => {
+  it('[Q1] drops the connection when Redis has not answered for more than half of the lease, and reports why', async (t) => {
     const { link, redis, joined, heldHeartbeat: heldBeat, advance, log, state } = await stage(t)
     await joined()
     state.isSilent = true
@@ -174,7 +174,7 @@ describe('the link of a replica to Redis', () => {
     assert.ok([...connections].every((it) => it.destroyed))
   })
 
-  it('[Q1] begins a new membership when the epoch changes, and stays in it otherwise', async (t) => {
+  it('[Q1] starts a new membership when the epoch changes, and keeps it otherwise', async (t) => {
     const { link, joined, advance, log, state, heartbeats } = await stage(t)
     await joined()
     advance(HEARTBEAT_MS)
@@ -190,14 +190,14 @@ describe('the link of a replica to Redis', () => {
     ])
   })
 
-  it('knows until when an epoch is quiet', async (t) => {
+  it('knows how long a new epoch admits nothing', async (t) => {
     const { link, joined, state, clock } = await stage(t)
     state.life = ['epoch-1', 250_000, 3, 0]
     await joined()
     assert.equal(link.membership()?.quietUntilMs, clock.monotonic() + 250)
   })
 
-  it('[Q1] joins as another incarnation after a cut, and not with an answer from before', async (t) => {
+  it('[Q1] joins as a new incarnation after a disconnect, and ignores answers from before', async (t) => {
     const { link, redis, joined, heldHeartbeat: heldBeat, log, state } = await stage(t)
     await joined()
     await heldBeat()
@@ -209,7 +209,7 @@ describe('the link of a replica to Redis', () => {
     assert.equal(log.filter((it) => it.startsWith('event lost')).length, 1)
   })
 
-  it('sends nothing later that was asked while there is no connection, or was cut off with one', async (t) => {
+  it('never sends a command later that was called without a connection, or whose connection broke', async (t) => {
     const { link, redis, joined, log, state } = await stage(t)
     await assert.rejects(link.run(ours, ['early'], []))
     await joined()
@@ -224,7 +224,7 @@ describe('the link of a replica to Redis', () => {
     assert.deepEqual([sent('early'), sent('late')], [0, 1])
   })
 
-  it('begins no membership with an answer that comes while it says goodbye', async (t) => {
+  it('starts no membership with an answer that arrives while it closes', async (t) => {
     const { link, redis, joined, heldHeartbeat: heldBeat, log } = await stage(t)
     await joined()
     const heartbeat = await heldBeat()
@@ -238,11 +238,11 @@ describe('the link of a replica to Redis', () => {
     )
   })
 
-  it('connects again at once, and at least twice a second however long Redis is away', () => {
+  it('reconnects at once, and at least twice a second however long Redis is unreachable', () => {
     assert.deepEqual([1, 2, 25, 26, 1000].map(reconnectMs), [20, 40, 500, 500, 500])
   })
 
-  it('gives up when Redis has lost its scripts', async (t) => {
+  it('drops the connection when Redis has lost its scripts', async (t) => {
     const { link, joined, log, state } = await stage(t)
     await joined()
     state.others = new Error('NOSCRIPT No matching script.')
@@ -252,7 +252,7 @@ describe('the link of a replica to Redis', () => {
     await joined()
   })
 
-  it('keeps its connection when a script fails otherwise', async (t) => {
+  it('keeps its connection when a script fails for another reason', async (t) => {
     const { link, joined, state } = await stage(t)
     await joined()
     state.others = new Error('ERR it failed')
@@ -260,7 +260,7 @@ describe('the link of a replica to Redis', () => {
     assert.notEqual(link.membership(), undefined)
   })
 
-  it('passes a message to those that follow its channel', async (t) => {
+  it('passes a message to the followers of its channel', async (t) => {
     const { link, redis, joined, log } = await stage(t)
     await joined()
     const others: string[] = []
@@ -279,7 +279,7 @@ describe('the link of a replica to Redis', () => {
     await eventually('its script is loaded', () => redis.received.some(({ values }) => values[1] === later.lua))
   })
 
-  it('says goodbye when it closes, and reports no loss', async (t) => {
+  it('gives up its lease when it closes, and reports no loss', async (t) => {
     const { link, redis, joined, log, alarms } = await stage(t)
     await joined()
     log.length = 0
@@ -292,7 +292,7 @@ describe('the link of a replica to Redis', () => {
     assert.ok(!log.some((it) => it.startsWith('event lost')))
   })
 
-  it('closes although Redis is silent', async (t) => {
+  it('closes even if Redis does not answer', async (t) => {
     const { link, joined, state } = await stage(t)
     await joined()
     state.isSilent = true
@@ -300,7 +300,7 @@ describe('the link of a replica to Redis', () => {
     assert.equal(link.membership()?.epoch ?? 'epoch-1', 'epoch-1')
   })
 
-  it('[Q1] does not count a connection that is reset as proof: Redis may serve others', async (t) => {
+  it('[Q1] does not count a reset connection as proof: Redis may serve other replicas', async (t) => {
     const { link, redis, joined, advance, log, state } = await stage(t)
     await joined()
     const { untilMs } = link.proven()
@@ -315,7 +315,7 @@ describe('the link of a replica to Redis', () => {
     await joined()
   })
 
-  it('[Q1] counts a machine that refuses connections as proof that no other replica is served', async (t) => {
+  it('[Q1] counts a host that refuses connections as proof that Redis serves no other replica', async (t) => {
     const { link, redis, joined, clock, advance } = await stage(t)
     await joined()
     const { sinceMs } = link.proven()

@@ -23,8 +23,8 @@ async function stage(t: TestContext, replicas: Reply | typeof HELD) {
   return { redis, clock, alarms, asked: () => redis.received.filter(({ name }) => name === 'eval') }
 }
 
-describe('a command that tells replicas what it has changed', () => {
-  it('waits until each has answered for each change, and leaves no connection', async (t) => {
+describe('a command that notifies replicas of its changes', () => {
+  it('waits until each replica has answered for each change, and leaves no connection open', async (t) => {
     const { redis, clock, alarms, asked } = await stage(t, [3, ['one', 'two']])
     const unreached = notifyReplicas(redis.url, ['keys', 'prices'], clock)
     await eventually('both are announced', () => asked().length === 2)
@@ -44,7 +44,7 @@ describe('a command that tells replicas what it has changed', () => {
     await eventually('both connections have ended', () => redis.sockets.size === 0)
   })
 
-  it('names those that have not answered within a second, each once', async (t) => {
+  it('names the replicas that have not answered within a second, each once', async (t) => {
     const { redis, clock, alarms, asked } = await stage(t, [3, ['one', 'two']])
     const unreached = notifyReplicas(redis.url, ['keys', 'prices'], clock)
     await eventually('both are announced', () => asked().length === 2)
@@ -60,7 +60,7 @@ describe('a command that tells replicas what it has changed', () => {
     assert.deepEqual(await within(10_000, 'it gives up', unreached), ['two'])
   })
 
-  it('names every other replica if there is no Redis, or none that answers', async (t) => {
+  it('names every other replica if there is no Redis, or if Redis does not answer', async (t) => {
     const { redis, clock } = await stage(t, new Error('ERR it failed'))
     const all = ['every other replica, because Redis does not answer']
     assert.deepEqual(await notifyReplicas(redis.url, ['keys'], clock), all)

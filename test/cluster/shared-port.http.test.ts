@@ -84,7 +84,7 @@ function shares(callers: readonly RawClient[]): ReadonlyMap<number, number> {
 
 describe('the port that workers share', () => {
   for (const count of [64, 256]) {
-    it(`gives each of two workers half of ${count} kept connections that are made at once`, async (t) => {
+    it(`gives each of two workers half of ${count} keep-alive connections that are opened at once`, async (t) => {
       const { workers, callers } = await stage(t, 2)
       const kept = await callers(count)
       await answered(kept)
@@ -94,7 +94,7 @@ describe('the port that workers share', () => {
     })
   }
 
-  it('gives a worker that takes the place of another what that one had', async (t) => {
+  it('gives a replacement worker as many connections as its predecessor had', async (t) => {
     const { workers, callers, start } = await stage(t, 2)
     const [stays, dies] = workers
     const kept = await callers(20)
@@ -108,7 +108,7 @@ describe('the port that workers share', () => {
     assert.equal(shares(kept).get(stays?.pid ?? 0), 10)
   })
 
-  it('balances the connections that come after others have ended', async (t) => {
+  it('balances new connections after others have ended', async (t) => {
     const { workers, callers } = await stage(t, 2)
     const kept = await callers(20)
     await answered(kept)
@@ -125,7 +125,7 @@ describe('the port that workers share', () => {
     })
   })
 
-  it('a worker that stands still holds up no more than the one caller that it was given', async (t) => {
+  it('delays only the one caller whose connection a hanging worker was offered', async (t) => {
     const { workers, callers } = await stage(t, 2, 500)
     const [stuck, other] = workers
     stuck?.kill('SIGSTOP')
@@ -137,7 +137,7 @@ describe('the port that workers share', () => {
     assert.equal(shares(kept).get(stuck?.pid ?? 0), 1)
   })
 
-  it('and if it is killed, that caller gets its answer from another', async (t) => {
+  it('answers that caller from another worker, if the hanging one is killed', async (t) => {
     const { workers, callers } = await stage(t, 2, 500)
     const [stuck, other] = workers
     stuck?.kill('SIGSTOP')
@@ -148,7 +148,7 @@ describe('the port that workers share', () => {
     assert.deepEqual(shares(kept), new Map([[other?.pid, 40]]))
   })
 
-  it('callers wait while there is no worker, and the next one serves them', async (t) => {
+  it('lets callers wait while there is no worker, and the next worker serves them', async (t) => {
     const { workers, callers, start } = await stage(t, 1)
     workers[0]?.kill('SIGKILL')
     await once(workers[0] as ChildProcess, 'exit')
@@ -158,7 +158,7 @@ describe('the port that workers share', () => {
     assert.deepEqual(shares(kept), new Map([[fresh.pid, 10]]))
   })
 
-  it('no connection is lost while workers are replaced one by one', async (t) => {
+  it('loses no connection while workers are replaced one by one', async (t) => {
     const { workers, callers, start } = await stage(t, 2)
     const isOver = { now: false }
     let served = 0
@@ -184,7 +184,7 @@ describe('the port that workers share', () => {
     await Promise.all(load)
   })
 
-  it('a request that does not end is answered with 408', async (t) => {
+  it('answers an incomplete request with 408', async (t) => {
     const { callers } = await stage(t, 1)
     const [caller] = await callers(1)
     caller?.send('POST / HTTP/1.1\r\nHost: weir\r\nContent-Le')
@@ -205,7 +205,7 @@ describe('the port that workers share', () => {
     )
   })
 
-  it('a worker takes a connection once, and gives back what it is offered after it has begun to leave', async (t) => {
+  it('a worker takes a connection only once, and returns connections that it is offered while it leaves', async (t) => {
     const received: FromWorker[] = []
     const sockets: Socket[] = []
     const server = createServer({ pauseOnConnect: true }, (socket) => sockets.push(socket)).listen(0, '127.0.0.1')
@@ -243,7 +243,7 @@ describe('the port that workers share', () => {
     assert.ok(!callers[2]?.isClosed)
   })
 
-  it('a worker receives the reason why it cannot be opened', async (t) => {
+  it('reports to a worker why it cannot be opened', async (t) => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port: number } = taken.address() as AddressInfo

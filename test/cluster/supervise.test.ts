@@ -58,7 +58,7 @@ function stage(t: TestContext, count: number, program: string) {
 }
 
 describe('workers', () => {
-  it('start when the first one runs, each with its place and the arguments of all', async (t) => {
+  it('start when the first one runs, each with its number and the common arguments', async (t) => {
     const { workers, started, hasStarted } = stage(t, 3, 'run(); live()')
     await workers.started
     await hasStarted(3)
@@ -72,14 +72,14 @@ describe('workers', () => {
     assert.ok(started().every(([, , args]) => args === 'serve,--port,0'))
   })
 
-  it('do not start if the first one ends before it runs, and none takes its place', async (t) => {
+  it('do not start if the first one ends before it runs, and it is not replaced', async (t) => {
     const { workers, places, ended } = stage(t, 2, 'process.exit(3)')
     await assert.rejects(workers.started, /the first worker ended with status 3 before it could serve/)
     await workers.stop('SIGTERM')
     assert.deepEqual([places(), ended], [['1/2'], []])
   })
 
-  it('are replaced when they fail, after a pause that doubles', async (t) => {
+  it('are replaced when they fail, after a delay that doubles', async (t) => {
     const { started, ended, hasEnded } = stage(t, 2, 'run(); if (number === 2) process.exit(7); live()')
     await hasEnded(3)
     const times = started().flatMap(([place, , , at]) => (place === '2/2' ? [Number(at)] : []))
@@ -91,7 +91,7 @@ describe('workers', () => {
     )
   })
 
-  it('are replaced at once when they were asked to leave, and after a pause when they fail then', async (t) => {
+  it('are replaced at once when they were asked to leave, and after a delay when they fail afterwards', async (t) => {
     const { ended, hasEnded, places } = stage(
       t,
       1,
@@ -113,7 +113,7 @@ describe('workers', () => {
     assert.ok(places().length >= 3)
   })
 
-  it('are replaced when a signal ended them, also the first one', async (t) => {
+  it('are replaced when a signal ended them, including the first one', async (t) => {
     const { workers, started, ended, hasEnded, hasStarted } = stage(t, 1, 'run(); live()')
     await workers.started
     await hasStarted(1)
@@ -123,7 +123,7 @@ describe('workers', () => {
     await hasStarted(2)
   })
 
-  it('all get a signal, and only the first one is told to reload', async (t) => {
+  it('all receive a signal, and only the first one is asked to reload', async (t) => {
     const { workers, hasStarted, places } = stage(
       t,
       2,
@@ -144,7 +144,7 @@ describe('workers', () => {
     assert.deepEqual(places().slice(5).toSorted(), ['SIGWINCH1', 'SIGWINCH2'])
   })
 
-  it('stop when all have ended, and none is replaced, not even one that waits for its turn', async (t) => {
+  it('stop when all have ended, and none is replaced, not even one whose replacement was due', async (t) => {
     const { workers, hasEnded, places, started } = stage(
       t,
       3,

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { watchAnswers } from '../../src/cluster/redis/watch-answers.ts'
 import { turn } from '../support/hand-clock.ts'
 
-describe('a watch over the answers of a connection', () => {
+describe('a watch for unanswered calls on a connection', () => {
   function stage() {
     let nowMs = 0
     let silences = 0
@@ -20,7 +20,7 @@ describe('a watch over the answers of a connection', () => {
     }
   }
 
-  it('finds it silent when a question is open for longer than the patience', async () => {
+  it('reports silence when a call is open for longer than the limit', async () => {
     const { watch, at, silencesAfterCheck } = stage()
     at(50)
     void watch.expect(new Promise(() => {}))
@@ -30,7 +30,7 @@ describe('a watch over the answers of a connection', () => {
     assert.equal(await silencesAfterCheck(), 1)
   })
 
-  it('waits as long again after each answer, also a failed one', async () => {
+  it('waits for the full limit after each answer, even a failed one', async () => {
     const { watch, at, silencesAfterCheck } = stage()
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const answered = watch.expect(first.promise)
@@ -49,7 +49,7 @@ describe('a watch over the answers of a connection', () => {
     assert.equal(await silencesAfterCheck(), 1)
   })
 
-  it('is not silent without a question, nor with those of a connection that has ended', async () => {
+  it('reports nothing without an open call, or for calls of a connection that has ended', async () => {
     const { watch, at, silencesAfterCheck } = stage()
     at(1000)
     assert.equal(await silencesAfterCheck(), 0)
@@ -59,7 +59,7 @@ describe('a watch over the answers of a connection', () => {
     assert.equal(await silencesAfterCheck(), 0)
   })
 
-  it('reads what lies in the sockets of a process that was asleep before it decides', async () => {
+  it('reads the sockets of a process that was suspended before it decides', async () => {
     const { watch, at, silencesAfterCheck } = stage()
     const late = Promise.withResolvers<void>()
     void watch.expect(late.promise)

@@ -14,7 +14,7 @@ function dataWith(t: TestContext, ...names: readonly string[]): string {
 }
 
 describe('the directories of workers', () => {
-  it('come after the data directory, in the order of their numbers', (t) => {
+  it('follow the data directory, in the order of their numbers', (t) => {
     const dataDir = dataWith(t, 'worker-10', 'worker-2', 'worker-1', 'worker-x', 'worker-3x', 'my-worker-4', 'models')
     assert.deepEqual(serviceDirectories(dataDir), [
       dataDir,
@@ -23,7 +23,7 @@ describe('the directories of workers', () => {
     assert.equal(workerDirectory(dataDir, 10), join(dataDir, 'worker-10'))
   })
 
-  it('are none where there is no data directory', () => {
+  it('are none if there is no data directory', () => {
     assert.deepEqual(serviceDirectories('/nowhere/at/all'), [])
   })
 })
@@ -31,11 +31,11 @@ describe('the directories of workers', () => {
 describe('the metrics of all workers', () => {
   const own = { metrics: async () => '# TYPE weir_x gauge\nweir_x 1\n' }
 
-  it('are those of the process itself where it is alone', async (t) => {
+  it('are those of the process itself if it is alone', async (t) => {
     assert.equal(await metricsOfAll({ worker: undefined, sharedDir: dataWith(t) }, own), await own.metrics())
   })
 
-  it('have its own with its number, and leave out one that does not answer', async (t) => {
+  it('include its own with its number, and omit a worker that does not answer', async (t) => {
     const sharedDir = dataWith(t, 'worker-1', 'worker-12')
     const text = await metricsOfAll({ worker: 12, sharedDir }, own)
     assert.match(text, /^weir_x\{worker="12"\} 1$/m)

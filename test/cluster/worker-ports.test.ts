@@ -57,7 +57,7 @@ async function stage(t: TestContext) {
 }
 
 describe('the port of all workers', () => {
-  it('offers each connection to one worker, reads nothing of it, and keeps it until it is taken', async (t) => {
+  it('offers each connection to one worker, reads nothing from it, and keeps it until it is taken', async (t) => {
     const { one, two, call, arrived } = await stage(t)
     const client = call()
     client.write('hello')
@@ -69,7 +69,7 @@ describe('the port of all workers', () => {
     assert.ok(socket.destroyed, 'the worker has its own end of it')
   })
 
-  it('goes by how many connections each worker has, and passes on what one refuses', async (t) => {
+  it('chooses by the number of connections of each worker, and passes on what one refuses', async (t) => {
     const { one, two, call, arrived } = await stage(t)
     one.post({ kind: 'open', open: 5 })
     call()
@@ -80,7 +80,7 @@ describe('the port of all workers', () => {
     assert.equal(last?.socket, two.offers[0]?.socket)
   })
 
-  it('offers nothing to a worker that leaves, and what one had not taken at its end goes to another', async (t) => {
+  it('offers nothing to a worker that leaves, and reassigns what it had not taken', async (t) => {
     const { one, two, call, arrived } = await stage(t)
     call()
     await arrived(one, 1)
@@ -94,7 +94,7 @@ describe('the port of all workers', () => {
     assert.deepEqual([one.offers.length, two.offers.length], [1, 1])
   })
 
-  it('does not join a worker that has ended meanwhile', async (t) => {
+  it('does not add a worker that has ended in the meantime', async (t) => {
     const { port, call, arrived, one, two, address } = await stage(t)
     const late = served(port)
     late.connected = false
@@ -110,7 +110,7 @@ describe('the port of all workers', () => {
     await arrived(late, 0)
   })
 
-  it('says why it cannot be opened, and can be asked again', async (t) => {
+  it('reports why it cannot be opened, and can be requested again', async (t) => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port: number } = taken.address() as AddressInfo
@@ -127,7 +127,7 @@ describe('the port of all workers', () => {
     assert.equal(await listening(served(port), number), number)
   })
 
-  it('accepts nothing after the end', async () => {
+  it('accepts nothing after it was closed', async () => {
     const port = sharedPort(1_000_000)
     const address = await listening(served(port))
     port.close()
@@ -142,7 +142,7 @@ describe('the port of all workers', () => {
   })
 })
 
-describe('a port that is handed to a worker', () => {
+describe('a port that a worker gets from the primary', () => {
   /** This process, as a worker. */
   async function workerStage(t: TestContext) {
     const sent: FromWorker[] = []
@@ -162,7 +162,7 @@ describe('a port that is handed to a worker', () => {
     return { said: sent, tell: receive, taken, opening, last: () => sent.splice(0) }
   }
 
-  it('is open when the process that started it says so, or says why not', async (t) => {
+  it('is open when the primary reports so, or fails with the reason', async (t) => {
     const { tell, opening, last } = await workerStage(t)
     assert.deepEqual(last(), [{ kind: 'listen', host: '127.0.0.1', port: 8080, backlog: 4096 }])
     tell({ kind: 'listening', port: 81 })
@@ -173,7 +173,7 @@ describe('a port that is handed to a worker', () => {
     await assert.rejects(failed, { message: 'it is in use', ...cause })
   })
 
-  it('counts the connections that it takes, and says once in a turn that some have ended', async (t) => {
+  it('counts the connections that it takes, and reports ended ones once per turn', async (t) => {
     const { tell, taken, opening, last } = await workerStage(t)
     tell({ kind: 'listening', port: 81 })
     await opening
@@ -199,7 +199,7 @@ describe('a port that is handed to a worker', () => {
     assert.deepEqual(last(), [{ kind: 'open', open: 0 }])
   })
 
-  it('refuses what it is offered after it has left, and says nothing of what ends then', async (t) => {
+  it('refuses offers after it has left, and does not report connections that end then', async (t) => {
     const { tell, taken, opening, last } = await workerStage(t)
     tell({ kind: 'listening', port: 81 })
     const { close } = await opening

@@ -71,7 +71,7 @@ for (const adapter of admissionAdapters) {
       await eventually('the queue is empty', async () => (await oldest()) === 0)
     })
 
-    it('[Q4][Q7] refuses when the queue is full, and what is larger than the budget', async (t) => {
+    it('[Q4][Q7] refuses a request when the queue is full, or when it is larger than the budget', async (t) => {
       const { enter, receives, holds } = await newLane(t, { maxQueueDepth: 0 })
       enter('ann')
       enter('bob')
@@ -182,7 +182,7 @@ for (const adapter of admissionAdapters) {
       await eventually('dan is admitted', () => received.at(-1) === 'dan admitted')
     })
 
-    it('[Q7] refuses a caller that waits and has become larger than the budget when its turn comes', async (t) => {
+    it('[Q7] refuses a waiting request that has become larger than the budget, when its turn comes', async (t) => {
       const { enter, change, receives, holds } = await newLane(t)
       const ann = enter('ann', 100)
       enter('large', 800)

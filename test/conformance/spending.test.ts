@@ -49,7 +49,7 @@ for (const adapter of spendingAdapters) {
       }
     }
 
-    it('holds up to the limit, and not one unit more', async (t) => {
+    it('reserves up to the limit, and not one unit more', async (t) => {
       const { hold } = await till(t, { amount: LARGE, isSoft: false }, LARGE - 100n)
       await hold(60n)
       await assert.rejects(hold(41n), refused)
@@ -66,7 +66,7 @@ for (const adapter of spendingAdapters) {
       await assert.rejects(hold(71n), refused)
     })
 
-    it('raises a hold, or leaves it as it was', async (t) => {
+    it('raises a reservation, or leaves it unchanged', async (t) => {
       const { hold, hasRoom } = await till(t, { amount: 100n, isSoft: false })
       const first = await hold(10n)
       const second = await hold(40n)
@@ -80,7 +80,7 @@ for (const adapter of spendingAdapters) {
       await hasRoom(40n)
     })
 
-    it('holds only as many of those who come at once as there is room for', async (t) => {
+    it('reserves for only as many concurrent requests as there is room for', async (t) => {
       const { hold } = await till(t, { amount: 100n, isSoft: false })
       const outcomes = await Promise.allSettled(Array.from({ length: 50 }, () => hold(7n)))
       assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 14)
@@ -99,7 +99,7 @@ for (const adapter of spendingAdapters) {
       assert.deepEqual(headers(), {})
     })
 
-    it('reports a limit from its last unit on, and not before', async (t) => {
+    it('reports a limit when its last unit is spent, and not before', async (t) => {
       const { hold, hasRoom, stage } = await till(t, { amount: 100n, isSoft: false })
       ;(await hold(99n)).settle(99n)
       await hasRoom(1n)
@@ -124,7 +124,7 @@ for (const adapter of spendingAdapters) {
       await assert.rejects(hold(81n), refused)
     })
 
-    it('begins anew with each month in Sydney, with what runs and what the month has already', async (t) => {
+    it('starts again with each month in Sydney, including running requests and what the month already has', async (t) => {
       const { from, to } = sydneyMonth(Date.UTC(2026, 10, 15))
       const { hold, hasRoom, stage } = await till(t, { amount: 100n, isSoft: false }, (at) => (at === from ? 60n : 5n))
       stage.now = to - 1

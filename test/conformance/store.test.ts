@@ -129,7 +129,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         await clear()
       })
 
-      it('go when they have expired, and the oldest when there are too many of an owner or of all', async () => {
+      it('are removed when they have expired, and the oldest when there are too many of one owner or in total', async () => {
         assert.equal(await store.addSession(session('old', { expiresAt: 10 }), limits, 1), false)
         for (const hash of ['a1', 'a2', 'a3']) assert.equal(await store.addSession(session(hash), limits, 10), false)
         assert.deepEqual(await found('old', 'a1', 'a2', 'a3'), ['a1', 'a2', 'a3'])
@@ -144,7 +144,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         await clear()
       })
 
-      it('go with their key', async () => {
+      it('are removed with their key', async () => {
         const workspaceId = await newWorkspace()
         const key = { ...keyOf(workspaceId), id: 'key of a session', hash: 'hash of that key' }
         await store.createKey(key)
@@ -173,7 +173,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         return adder.addRefusals({ hours: [...hours.values()], newest: refusals }, since)
       }
 
-      it('come back as they were written, and are found by their id', async () => {
+      it('are read as they were written, and are found by their id', async () => {
         const workspaceId = await newWorkspace()
         const full = sampleRefusal({
           workspaceId,
@@ -221,7 +221,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await store.refusedOverTime({ workspaceId, from: october.from, to: noon }), [])
       })
 
-      it('are kept in a fixed number for each workspace and code, the newest, so a flood pushes out nothing else', async () => {
+      it('are kept in a fixed number for each workspace and code, the newest, so a flood displaces nothing else', async () => {
         const [loud, quiet] = [await newWorkspace(), await newWorkspace()]
         const rare = sampleRefusal({ workspaceId: loud, code: 'spend_limit_exceeded', httpStatus: 402, at: noon })
         const others = sampleRefusal({ workspaceId: quiet, at: noon })
@@ -243,7 +243,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.ok([rare, others].every(({ requestId }) => all.some((it) => it.requestId === requestId)))
       })
 
-      it('are forgotten when they are too old', async () => {
+      it('are deleted when they are too old', async () => {
         const workspaceId = await newWorkspace()
         const query = { workspaceId, from: 0, to: october.to, limit: 10 }
         await refuse(store, [
@@ -364,7 +364,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual([(await found())?.spendLimit, (await found())?.requestsPerMinute], [null, null])
       })
 
-      it('gives a name to one workspace only, also when two processes ask at once', async () => {
+      it('gives a name to only one workspace, even when two processes create it at once', async () => {
         const twins = [store, other].map((it, index) =>
           it.createWorkspace({ ...workspaceOf(`ws_twin_${index}`), name: 'twin' }),
         )
@@ -444,7 +444,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         )
       })
 
-      it('says when keys were last used, by the keys that are asked for', async () => {
+      it('reports when the given keys were last used', async () => {
         const workspaceId = await newWorkspace()
         for (const id of ['key_u1', 'key_u2', 'key_u3']) {
           await store.createKey({ ...keyOf(workspaceId), id, hash: `hash of ${id}` })
@@ -468,7 +468,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         )
       })
 
-      it('refuses a key for a workspace that does not exist, and one that another key has', async () => {
+      it('refuses a key for a workspace that does not exist, and a key that already exists', async () => {
         const workspaceId = await newWorkspace()
         const key = { ...keyOf(workspaceId), id: 'key_c', hash: 'hash c' }
         await store.createKey(key)
@@ -476,7 +476,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         await assert.rejects(store.createKey({ ...key, id: 'key_e' }))
       })
 
-      it('numbers price versions as they come, and adds none to a price that somebody else has changed', async () => {
+      it('numbers price versions in order, and adds none to a price that was changed meanwhile', async () => {
         const workspaceId = await newWorkspace()
         const version = { model: 'meta/priced', workspaceId: null, prices: { per_image: '0.04' }, effectiveFrom: 3 }
         const [first] = await store.addPriceVersions([{ ...version, latest: 0 }])
@@ -508,7 +508,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(more, [])
       })
 
-      it('adds many price versions together, and leaves out those that somebody else has changed', async () => {
+      it('adds many price versions together, and skips prices that were changed meanwhile', async () => {
         const version = { workspaceId: null, prices: { per_image: '0.04' }, effectiveFrom: 3, latest: 0 }
         const many = Array.from({ length: 1200 }, (_, index) => ({ ...version, model: `meta/many-${index}` }))
         await store.addPriceVersions([many[700]!])
@@ -525,7 +525,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
     })
 
     describe('ledger rows', () => {
-      it('come back as they were written', async () => {
+      it('are read as they were written', async () => {
         const workspaceId = await newWorkspace()
         const full = sampleRow('full', {
           workspaceId,
@@ -567,7 +567,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.equal(await other.usageRow('nothing'), undefined)
       })
 
-      it('stay as they are when they are written again, and count once', async () => {
+      it('do not change when they are written again, and count once', async () => {
         const workspaceId = await newWorkspace()
         const first = sampleRow('again', { workspaceId, amount: 5n, settledAt: october.from })
         await settle(store, first)
@@ -578,7 +578,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual([rows, amount], [2, 10n])
       })
 
-      it('say when the last of them was settled, also if an earlier one is of a later time', async () => {
+      it('report when the last of them was settled, even if an earlier one has a later time', async () => {
         const workspaceId = await newWorkspace()
         await settle(store, sampleRow('of-november', { workspaceId, settledAt: november.from }))
         assert.equal(await other.lastSettledAt(), november.from)
@@ -586,7 +586,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.equal(await other.lastSettledAt(), october.from)
       })
 
-      it('are added all or none, with the place in the journal', async () => {
+      it('are added all or none, together with the checkpoint of the journal', async () => {
         const workspaceId = await newWorkspace()
         const impossible = sampleRow('impossible', { workspaceId, inputTokens: 1, cachedInputTokens: 2 })
         const owner = await database.open('all-or-none')
@@ -602,7 +602,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.equal(await (await database.open('another')).journalPosition(), undefined)
       })
 
-      it('are refused for good when no table can take them, and only then', async () => {
+      it('are refused permanently when no table can hold them, and only then', async () => {
         const workspaceId = await newWorkspace()
         const base = { workspaceId, settledAt: october.from }
         const impossible: Readonly<Record<string, Partial<LedgerRow>>> = {
@@ -669,7 +669,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await store.wrongSums(workspaceId), [])
       })
 
-      it('of a month that is closed belong to the next one, also in the sums', async () => {
+      it('of a closed month belong to the next one, also in the sums', async () => {
         const [closed, open] = [await newWorkspace(), await newWorkspace()]
         const at = october.to - 5
         await settle(store, sampleRow('in-time', { workspaceId: closed, settledAt: at }))
@@ -694,7 +694,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await store.wrongSums(closed), [])
       })
 
-      it('are found by period, model, price and note, a page at a time', async () => {
+      it('are found by period, model, price and note, in pages', async () => {
         const workspaceId = await newWorkspace()
         // Several of one moment, so that a page ends between them.
         const rows = Array.from({ length: 9 }, (_, index) =>
@@ -724,7 +724,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await ids({ creditNote: 'ADJ-1' }), [])
       })
 
-      it('of one model or key are found page by page, wherever a page begins and ends', async () => {
+      it('of one model or key are found in pages, wherever a page begins and ends', async () => {
         const workspaceId = await newWorkspace()
         const rows = Array.from({ length: 120 }, (_, index) =>
           sampleRow(`sparse-${String(index).padStart(3, '0')}`, {
@@ -773,7 +773,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
     })
 
     describe('sums', () => {
-      it('are those of the rows, however many processes write at once', async () => {
+      it('match the rows, however many processes write at once', async () => {
         const workspaceIds = [await newWorkspace(), await newWorkspace()]
         const rows = Array.from({ length: 300 }, (_, index) =>
           sampleRow(`sum-${index}`, {
@@ -827,7 +827,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual([total.rows, total.amount], [rows.length, rows.reduce((sum, { amount }) => sum + amount, 0n)])
       }
 
-      it('by day begin at midnight in Sydney, and come a page at a time', async () => {
+      it('by day begin at midnight in Sydney, and are read in pages', async () => {
         const workspaceId = await newWorkspace()
         // The clocks go forward on 4 October, so that day has 23 hours.
         const days = Array.from({ length: 6 }, (_, index) => sydneyDay(october.from + index * DAY_MS + 2 * HOUR_MS))
@@ -848,7 +848,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         )
       })
 
-      it('may be more than 64 bits hold', async () => {
+      it('may exceed 64 bits', async () => {
         const workspaceId = await newWorkspace()
         const amount = 9_000_000_000_000_000_000n
         await settle(
@@ -940,7 +940,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await store.wrongSums(workspaceId), [])
       })
 
-      it('are refused, without any effect, when they are not the next, of another seller, or of other rows', async () => {
+      it('are refused, without any effect, if they are not the next, or have another seller or other rows', async () => {
         const workspaceId = await workspaceWithRows(3)
         const next = await nextSequence()
         const capacity = sampleRow(`${workspaceId}-capacity`, { workspaceId, capacityMs: 5, settledAt: october.to - 1 })
@@ -961,7 +961,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.equal(await store.issueInvoice(again, 4, []), false, 'a month has one invoice')
       })
 
-      it('take each number once, when two processes issue at once', async () => {
+      it('use each number once, when two processes issue at once', async () => {
         for (let round = 0; round < 10; round++) {
           const [one, two] = [await workspaceWithRows(1), await workspaceWithRows(1)]
           const sequence = await nextSequence()
@@ -980,7 +980,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         )
       })
 
-      it('have every row of their month, or the row is of the next month, when one comes at the same time', async () => {
+      it('include every row of their month, and a row that arrives meanwhile belongs to the next month', async () => {
         for (let round = 0; round < 20; round++) {
           const workspaceId = await workspaceWithRows(1)
           const row = sampleRow(`${workspaceId}-meanwhile`, { workspaceId, settledAt: october.to - 1 })
@@ -995,7 +995,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         }
       })
 
-      it('are adjusted by notes, which take each row back once', async () => {
+      it('are adjusted by notes, which reverse each row once', async () => {
         const workspaceId = await workspaceWithRows(4)
         const id = (index: number): string => `${workspaceId}-${index}`
         assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 4, []))
@@ -1067,7 +1067,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         invoices: await other.invoices({ workspaceId }),
       })
 
-      it('is seen by nobody, and then as a whole', async () => {
+      it('is not visible, and then becomes visible as a whole', async () => {
         const { workspaceId, note } = await begunNote()
         const before = await seen(workspaceId)
         for (let rows = 0; rows < 4; rows += 2) {
@@ -1088,7 +1088,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await other.wrongSums(workspaceId), [])
       })
 
-      it('can be continued by any process, and no row is taken back twice', async () => {
+      it('can be continued by any process, and no row is reversed twice', async () => {
         const { workspaceId, note } = await begunNote()
         const stale = await unfinishedNote()
         assert.deepEqual([stale.note, stale.reversal], [note, all])
@@ -1101,7 +1101,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.equal((await store.usage({ workspaceId, ...always, limit: 99 })).length, 10)
       })
 
-      it('looks at no more rows at a time than it is told, though most are taken back already', async () => {
+      it('reads no more rows at a time than its limit, even if most are already reversed', async () => {
         const workspaceId = await workspaceWithRows(9)
         const ids = Array.from({ length: 8 }, (_, index) => `${workspaceId}-${index}`)
         assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 9, []))
@@ -1115,7 +1115,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.ok(await store.finishNote(rest))
       })
 
-      it('keeps others from beginning one, and is not finished without its rows', async () => {
+      it('keeps others from starting one, and cannot be finished without its rows', async () => {
         const { workspaceId, note } = await begunNote()
         assert.equal(await store.finishNote(note), false)
         assert.ok(await store.continueNote(await unfinishedNote(), 4))
@@ -1149,7 +1149,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.ok(await store.issueInvoice(issued(elsewhere, again.sequence + 1), 1, []))
       })
 
-      it('is refused, like an invoice, when it is not the next or of other rows', async () => {
+      it('is refused, like an invoice, if it is not the next or has other rows', async () => {
         const workspaceId = await workspaceWithRows(1)
         assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 1, []))
         const next = await nextSequence('adjustment_note')
@@ -1162,7 +1162,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
     })
 
     describe('a correction', () => {
-      it('is added to an open month, once, and not to one that has been invoiced', async () => {
+      it('is added once to an open month, and not to one that has been invoiced', async () => {
         const workspaceId = await workspaceWithRows(2)
         const reversal = (index: number): LedgerRow =>
           sampleRow(`correction:${workspaceId}-${index}`, {
@@ -1181,7 +1181,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
     })
 
     describe('arrivals', () => {
-      it('are those of a lane, in the order of admission, by the time before the wait', async () => {
+      it('are those of a lane, in the order of admission, with the time before the wait', async () => {
         const workspaceId = await newWorkspace()
         const at = october.from
         const rows = [3, 1, 2, 0].map((index) =>
@@ -1231,8 +1231,8 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       })
     })
 
-    describe('several at once', () => {
-      it('reads go on while somebody else writes', async () => {
+    describe('concurrent access', () => {
+      it('reads continue while another process writes', async () => {
         const workspaceId = await newWorkspace()
         await settle(store, sampleRow('before', { workspaceId }))
         const release = await database.holdWriter()
@@ -1264,7 +1264,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         }
       })
 
-      it('writes go on while somebody else reads for long', async () => {
+      it('writes continue during a long read', async () => {
         const workspaceId = await newWorkspace()
         const release = await database.holdReader()
         try {
@@ -1304,7 +1304,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         return { workspaceId, rows }
       }
 
-      it('have the newest requests first, a page at a time, by model, key and outcome', async () => {
+      it('have the newest requests first, in pages, by model, key and outcome', async () => {
         const { workspaceId, rows } = await reported()
         const asked = { workspaceId, from: october.from, to: october.to, limit: 4 }
         const idsOf = ({ rows: found }: { rows: readonly LedgerRow[] }) => found.map(({ requestId }) => requestId)
@@ -1334,7 +1334,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await other.largestGroups({ ...asked, groupBy: 'key', limit: 1 }), ['key_2'])
       })
 
-      it('are about one model or one key alone, if that is asked', async () => {
+      it('cover one model or one key alone, on request', async () => {
         const { workspaceId } = await reported()
         const asked = {
           workspaceId,
@@ -1360,7 +1360,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         )
       })
 
-      it('have a sample from all over a period: the newest requests of each span', async () => {
+      it('have a sample from the whole period: the newest requests of each span', async () => {
         const { workspaceId } = await reported()
         // Neither reserved capacity nor the requests of others are in it.
         await settle(
@@ -1393,7 +1393,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         )
       })
 
-      it('look at 5,000 rows for a page, and say where to go on', async () => {
+      it('read 5,000 rows for a page, and return where to continue', async () => {
         const workspaceId = await newWorkspace()
         const idOf = (index: number): string => `${workspaceId} ${String(index).padStart(5, '0')}`
         const rows = Array.from({ length: 5002 }, (_, index) =>
@@ -1450,7 +1450,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         { model: 'meta/none' },
       ]
       for (const filter of filters) {
-        it(`are found page by page: ${JSON.stringify(filter)}`, async () => {
+        it(`are found in pages: ${JSON.stringify(filter)}`, async () => {
           const expected = rows
             .filter((row) => fits(row, filter) && !(filter.onlyFailed && row.outcome === 'completed'))
             .filter(({ settledAt }) => settledAt >= (filter.from ?? 0) && settledAt < (filter.to ?? october.to))
@@ -1470,14 +1470,14 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         })
       }
 
-      it('come at once from hours that are far apart', async () => {
+      it('are found at once in hours that are far apart', async () => {
         const asked = { workspaceId, ...october, to: october.from + 130 * HOUR_MS, limit: 10, model: 'meta/rare' }
         assert.equal((await other.recentRequests(asked)).rows.length, 10)
       })
     })
 
     describe('the audit log', () => {
-      it('has the newest entries first, and takes the first end of each alone', async () => {
+      it('has the newest entries first, and accepts only the first end of each', async () => {
         const entry = { at: 1, actor: 'token', action: 'x', subject: 'ä "s"', request: '{}', before: null }
         const first = await store.beginAudit({ ...entry, requestId: 'r1' })
         const second = await other.beginAudit({ ...entry, requestId: 'r2' })
@@ -1498,7 +1498,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       assert.equal(await store.linkSecret(), 'three')
     })
 
-    it('tells how far a journal is applied until it is forgotten', async () => {
+    it('keeps the checkpoint of a journal until it is deleted', async () => {
       const owner = await database.open('forgotten')
       await owner.addRows([], { segment: 3, offset: 4 })
       assert.deepEqual(await owner.journalPosition(), { segment: 3, offset: 4 })
@@ -1506,7 +1506,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       assert.equal(await owner.journalPosition(), undefined)
     })
 
-    it('keeps everything when it is closed and opened again, and refuses what comes after closing', async () => {
+    it('keeps everything when it is closed and opened again, and refuses work after closing', async () => {
       const workspaceId = await newWorkspace()
       const row = sampleRow('kept', { workspaceId })
       const first = await database.open()

@@ -28,8 +28,8 @@ function open(dataDir: string) {
   return { opening: openBookkeeping(config, systemClock, telemetry, () => {}), written }
 }
 
-describe('the books of a service', () => {
-  it('are ready, belong to it alone, and have every row when they are closed', async (t) => {
+describe('the ledger of a service', () => {
+  it('is ready, belongs to one service, and has every row when it is closed', async (t) => {
     const dataDir = emptyFolder(t)
     const { opening } = open(dataDir)
     const books = await opening
@@ -55,7 +55,7 @@ describe('the books of a service', () => {
     assert.equal(rows.length, 2)
   })
 
-  it('warn of a clock that is behind the last row', async (t) => {
+  it('warns if the clock is behind the last row', async (t) => {
     const dataDir = emptyFolder(t)
     const store = await openStore({ dataDir, exclusive: false })
     await store.addRows([sampleRow('later', { settledAt: Date.now() + 10 * 86_400_000 })])
@@ -66,7 +66,7 @@ describe('the books of a service', () => {
   })
 })
 
-describe('a command on the books of a service that was killed', () => {
+describe('a command on the ledger of a service that was killed', () => {
   /** Leaves a journal with one row and one request under way, as a killed process does. */
   async function killed(t: TestContext): Promise<string> {
     const dataDir = emptyFolder(t)
@@ -83,7 +83,7 @@ describe('a command on the books of a service that was killed', () => {
     return dataDir
   }
 
-  it('sees every row that is durable, and leaves what was under way to the next start', async (t) => {
+  it('sees every durable row, and leaves open requests to the next start', async (t) => {
     const dataDir = await killed(t)
     const store = await openSettledStore({ dataDir })
     const rows = await store.usage({ workspaceId: 'ws_1', from: 0, to: 1e13, limit: 10 })
@@ -95,7 +95,7 @@ describe('a command on the books of a service that was killed', () => {
     assert.equal(isServiceRunning(dataDir), false)
   })
 
-  it('can settle all of it, what was under way at nothing, and leaves no journal', async (t) => {
+  it('can settle everything, open requests at nothing, and leaves no journal', async (t) => {
     const dataDir = await killed(t)
     const store = await openStoreHere({ dataDir, exclusive: true })
     t.after(() => store.close())

@@ -40,7 +40,7 @@ async function keepAsking(weir: WeirProcess, caller: number, received: Received[
 }
 
 describe('kill -9', () => {
-  it('leaves one row for every answer that a caller received; what it interrupted costs nothing', async (t) => {
+  it('leaves one row for every answer that a caller received; interrupted requests cost nothing', async (t) => {
     const engine = await scriptedEngine()
     engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 4, continuousUsage: true }
     const weir = await weirProcess(
@@ -90,7 +90,7 @@ describe('kill -9', () => {
     assert.equal(database.prepare('PRAGMA integrity_check').get()?.['integrity_check'], 'ok')
   })
 
-  it('the next start settles at nothing what was under way, once and for all', async (t) => {
+  it('is followed by a start that settles open requests at nothing, once', async (t) => {
     const engine = await scriptedEngine()
     engine.script = { handle: (_call, response) => new Promise((resolve) => response.once('close', resolve)) }
     const weir = await weirProcess(stageConfig([engine.url]))
@@ -122,7 +122,7 @@ describe('kill -9', () => {
     }
   })
 
-  it('a second service on the same data directory does not start, and the first goes on', async (t) => {
+  it('a second service on the same data directory does not start, and the first keeps running', async (t) => {
     const engine = await scriptedEngine()
     const weir = await weirProcess(stageConfig([engine.url]))
     t.after(async () => {

@@ -55,7 +55,7 @@ describe('journal files on a real disk', () => {
     assert.equal((await files.read(3, 1000)).length, 0)
   })
 
-  it('are listed in the order of their numbers, and nothing else is', async () => {
+  it('are listed in the order of their numbers, and no other file is listed', async () => {
     const folder = newFolder()
     const files = journalFiles(folder)
     for (const segment of [10, 9, 1_000_000_000]) (await files.create(segment)).close()
@@ -68,7 +68,7 @@ describe('journal files on a real disk', () => {
     await assert.rejects(files.remove(9), { code: 'ENOENT' })
   })
 
-  it('wait for the disk when a write is to be durable, and only then', async (t) => {
+  it('wait for the disk only if a write must be durable', async (t) => {
     const files = journalFiles(newFolder())
     const used: boolean[] = []
     const original = fs.write
@@ -87,7 +87,7 @@ describe('journal files on a real disk', () => {
     assert.deepEqual(used, [false, true])
   })
 
-  it('are not written over: a segment that exists is not created again', async () => {
+  it('are never overwritten: an existing segment is not created again', async () => {
     const files = journalFiles(newFolder())
     const writer = await files.create(1)
     await write(writer, 'here', 0, true)
@@ -96,7 +96,7 @@ describe('journal files on a real disk', () => {
     writer.close()
   })
 
-  it('say what to do when their folder cannot be made, or is gone', async () => {
+  it('report what to do when their folder cannot be created, or is missing', async () => {
     const file = join(root, 'file')
     writeFileSync(file, '')
     assert.throws(() => journalFiles(join(file, 'journal')), {
@@ -111,7 +111,7 @@ describe('journal files on a real disk', () => {
     await assert.rejects(files.create(1), { code: 'ERR_DATA_DIR_DISK', message: /journal cannot be written/ })
   })
 
-  it('leave nothing open when they are closed, or cannot be created', async (t) => {
+  it('leave no file open when they are closed, or cannot be created', async (t) => {
     const descriptors = (): number => readdirSync('/proc/self/fd').length
     const folder = newFolder()
     const files = journalFiles(folder)
@@ -137,7 +137,7 @@ describe('journal files on a real disk', () => {
     assert.deepEqual(await files.list(), [1])
   })
 
-  it('can be read by their owner alone', async () => {
+  it('can be read only by their owner', async () => {
     const folder = newFolder()
     const files = journalFiles(folder)
     ;(await files.create(1)).close()
@@ -145,7 +145,7 @@ describe('journal files on a real disk', () => {
     assert.equal(statSync(join(folder, '0000000001.journal')).mode & 0o777, 0o600)
   })
 
-  it('that reach a limit of their size are cut in the middle of a write, and nothing is lost', () => {
+  it('that reach a size limit are cut in the middle of a write, and nothing is lost', () => {
     const report = reportOf(['sh'], 'ulimit -f 16;', newFolder())
     assert.deepEqual(report.failures, ['EFBIG'])
     assert.ok(report.segments > 1)
@@ -153,7 +153,7 @@ describe('journal files on a real disk', () => {
     assert.deepEqual(report.found.toSorted(), report.told.toSorted())
   })
 
-  it('on a disk that is full refuse new requests, and nothing is lost once there is room', (t) => {
+  it('refuse new requests on a full disk, and lose nothing once there is space', (t) => {
     const disk = newFolder()
     // Only root may mount; others may where they are root of a namespace of their own.
     const mount = `mkdir -p '${disk}' && mount -t tmpfs -o size=64k none '${disk}' || exit 77;`

@@ -30,7 +30,7 @@ const someText = fc.string({ unit: 'grapheme', maxLength: 40 })
 const someTexts = fc.array(someText, { minLength: 1, maxLength: 8 })
 
 describe('frames of the journal', () => {
-  it('come back as they were written, wherever the bytes begin', () => {
+  it('are read as they were written, wherever the bytes begin', () => {
     fc.assert(
       fc.property(someTexts, fc.nat(2 ** 32), fc.nat(2 ** 32), (texts, segment, offset) => {
         const bytes = segmentOf(texts, segment, offset)
@@ -46,7 +46,7 @@ describe('frames of the journal', () => {
     )
   })
 
-  it('have the bytes that they had in every version: an update reads the journal that it finds', () => {
+  it('have the same bytes in every version: an update reads the existing journal', () => {
     const bytes = 'f55752310c000000e65cdaac5b2268222c312c6e756c6c5d'
     assert.equal(frameOf('["h",1,null]', 7, 4096).toString('hex'), bytes)
   })
@@ -59,7 +59,7 @@ describe('frames of the journal', () => {
     }
   })
 
-  it('are all found before any cut, and no part of the one that was cut', () => {
+  it('are all found before a cut, and no part of the frame that was cut', () => {
     fc.assert(
       fc.property(someTexts, fc.nat(), (texts, seed) => {
         const bytes = segmentOf(texts)
@@ -76,7 +76,7 @@ describe('frames of the journal', () => {
     )
   })
 
-  it('are found before a torn one, whichever of its bytes arrived', () => {
+  it('are found before a torn frame, whichever of its bytes were written', () => {
     fc.assert(
       fc.property(someTexts, fc.infiniteStream(fc.boolean()), fc.boolean(), (texts, arrived, isZero) => {
         const bytes = segmentOf([...texts, 'the last one, which is torn'])
@@ -95,7 +95,7 @@ describe('frames of the journal', () => {
     )
   })
 
-  it('are worth nothing anywhere else: a copy at another place or in another segment is not one', () => {
+  it('are invalid anywhere else: a copy at another position or in another segment does not count', () => {
     fc.assert(
       fc.property(someTexts, fc.nat(50), (texts, gap) => {
         const bytes = segmentOf(texts)
@@ -107,7 +107,7 @@ describe('frames of the journal', () => {
     )
   })
 
-  it('are lost with any bit of them, and no other is: the hole is reported if another follows', () => {
+  it('are lost with any bit of them, and no other is: the damage is reported if another frame follows', () => {
     const texts = ['one', 'two, a little longer', 'three']
     const whole = segmentOf(texts)
     const ends = endsOf(texts)
@@ -127,7 +127,7 @@ describe('frames of the journal', () => {
     }
   })
 
-  it('are found after any damage, and every hole is named', () => {
+  it('are found after any damage, and every damaged part is reported', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(someText, fc.boolean()), { maxLength: 12 }), (parts) => {
         const texts = parts.map(([text]) => text)
@@ -148,7 +148,7 @@ describe('frames of the journal', () => {
     )
   })
 
-  it('are not made up from noise', () => {
+  it('are not found in noise', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (noise) => {
         assert.deepEqual(textsIn(Buffer.from(noise)), [])
@@ -156,13 +156,13 @@ describe('frames of the journal', () => {
     )
   })
 
-  it('may hold nothing, and nothing holds none', () => {
+  it('may be empty, and empty bytes contain none', () => {
     assert.deepEqual(textsIn(segmentOf(['', '', 'x'])), ['', '', 'x'])
     assert.deepEqual(scanFrames(Buffer.alloc(0), SEGMENT), { frames: [], end: 0, damage: [] })
     assert.deepEqual(scanFrames(Buffer.alloc(4096), SEGMENT), { frames: [], end: 0, damage: [] })
   })
 
-  it('are not searched again and again: a length that reaches beyond the end costs nothing', () => {
+  it('are not searched repeatedly: a length that reaches beyond the end costs nothing', () => {
     // Marks with a length of almost everything that follows: each would be a checksum over all of it.
     const bytes = Buffer.alloc(1 << 20, Buffer.from([0xf5, 0x57, 0x52, 0x31, 0xff, 0xff, 0xff, 0x7f]))
     assert.deepEqual(textsIn(bytes), [])

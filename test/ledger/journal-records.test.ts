@@ -56,7 +56,7 @@ const row: fc.Arbitrary<RequestRow> = fc
   .chain((figures) => intent.map((it) => ({ ...it, ...figures })))
 
 describe('records of the journal', () => {
-  it('come back as they were written, many in one frame', () => {
+  it('are read as they were written, many in one frame', () => {
     const record = fc.oneof(
       intent.map((it) => ({ text: intentText(it), record: { kind: 'intent', intent: it } })),
       row.map((it) => ({ text: rowText(it), record: { kind: 'row', row: it } })),
@@ -83,7 +83,7 @@ describe('records of the journal', () => {
     }
   })
 
-  it('bring back a figure that is none as none, never as 0, so that the row is set aside and not billed wrongly', () => {
+  it('read an invalid number as invalid, never as 0, so that the row is set aside and not billed wrongly', () => {
     for (const wrong of [Number.NaN, Infinity, -Infinity, undefined as unknown as number]) {
       for (const field of ['inputTokens', 'outputTokens', 'durationMs', 'settledAt', 'maxTokens'] as const) {
         const [record] = recordsIn(rowText(sampleRow('a', { [field]: wrong })))
@@ -95,7 +95,7 @@ describe('records of the journal', () => {
     assert.ok(record?.kind === 'intent' && Number.isNaN(record.intent.maxTokens))
   })
 
-  it('bring back an amount that is none as it was, since no table takes it', () => {
+  it('read an invalid amount as it was, since no table accepts it', () => {
     for (const wrong of [1.5, Number.NaN, undefined, null, 'x', '']) {
       const [record] = recordsIn(rowText(sampleRow('a', { amount: wrong as unknown as bigint })))
       assert.ok(record?.kind === 'row')
@@ -104,7 +104,7 @@ describe('records of the journal', () => {
     }
   })
 
-  it('keep every value at its place, and later versions add to the end: an update reads the journal that it finds', () => {
+  it('keep the position of every value, and later versions append: an update reads the existing journal', () => {
     const usage = { inputTokens: 11, cachedInputTokens: 12, outputTokens: 13, images: 14, audioMs: 15 }
     const intent = '"ws_1","key_1","meta/x","meta/x","/chat/completions",1,10,1'
     const earlier = `["r","a",${intent},11,12,13,14,15,true,"completed","5",0,1,2,3]`
@@ -115,7 +115,7 @@ describe('records of the journal', () => {
     assert.equal(headText({ format: 1, previous: { segment: 3, end: 99 } }), '["h",1,{"segment":3,"end":99}]')
   })
 
-  it('of a newer version are refused, with what to do', () => {
+  it('of a newer version are refused, with advice', () => {
     const newer = { code: 'ERR_DATA_DIR_NEWER', message: /update Weir/ }
     assert.throws(() => recordsIn('["h",2,null]'), newer)
     assert.throws(() => recordsIn('["x"]'), newer)
@@ -136,7 +136,7 @@ describe('records of the journal', () => {
     assert.deepEqual(recordsIn(older), [{ kind: 'row', row }])
   })
 
-  it('may be longer in a later version, and the rest is left alone', () => {
+  it('may be longer in a later version, and the rest is ignored', () => {
     const longer = (line: string): string => line.replace(/\]$/, ',"new",{"a":1}]')
     assert.deepEqual(recordsIn(longer(intentText(sampleIntent('a')))), [{ kind: 'intent', intent: sampleIntent('a') }])
     assert.deepEqual(recordsIn(longer(rowText(sampleRow('a')))), [{ kind: 'row', row: sampleRow('a') }])

@@ -71,7 +71,7 @@ async function start(
 }
 
 describe('a start after a crash', () => {
-  it('removes no segment before what was open is settled', async () => {
+  it('removes no segment before open requests are settled', async () => {
     const history: History = []
     const files = simulatedDisk(new Map(), history, () => ({ error: undefined, part: 1 }), false)
     const store = simulatedStore({ rows: new Map(), aside: new Map(), position: undefined }, history, () => true)
@@ -87,7 +87,7 @@ describe('a start after a crash', () => {
     assert.deepEqual(removed, [])
   })
 
-  it('adds the rows of every segment, settles what is open at nothing, and removes the segments', async () => {
+  it('adds the rows of every segment, settles open requests at nothing, and removes the segments', async () => {
     const first = segmentOf(4, null, intent('a'), `${row('a')}\n${intent('b')}\n${intent('c')}`)
     const second = segmentOf(5, { segment: 4, end: first.length }, `${intent('b')}\n${intent('c')}`, row('b'))
     const { outcomes, interrupted, damaged, left, store } = await start({ 4: first, 5: second })
@@ -96,7 +96,7 @@ describe('a start after a crash', () => {
     assert.deepEqual(store.state().position, { segment: 5, offset: second.length })
   })
 
-  it('keeps everything around damage, and says which segment has it', async () => {
+  it('keeps everything around damage, and names the damaged segment', async () => {
     const bytes = segmentOf(1, null, row('a'), row('b'), row('c'))
     bytes[bytes.length >> 1]! ^= 1
     const { outcomes, damaged } = await start({ 1: bytes })
@@ -104,7 +104,7 @@ describe('a start after a crash', () => {
     assert.deepEqual(damaged, [1])
   })
 
-  it('notices when a segment is shorter than the next one says', async () => {
+  it('detects a segment that is shorter than the next one records', async () => {
     const first = segmentOf(1, null, row('a'), row('b'))
     const second = segmentOf(2, { segment: 1, end: first.length }, row('c'))
     const { outcomes, damaged } = await start({ 1: first.subarray(0, first.length - 1), 2: second })
@@ -112,7 +112,7 @@ describe('a start after a crash', () => {
     assert.deepEqual(damaged, [1])
   })
 
-  it('takes neither a cut nor zeros at the end of the last segment for damage', async () => {
+  it('treats neither a cut nor zeros at the end of the last segment as damage', async () => {
     const bytes = segmentOf(1, null, row('a'), row('b'))
     for (const end of [
       bytes.subarray(0, bytes.length - 1),
@@ -133,14 +133,14 @@ describe('a start after a crash', () => {
     assert.deepEqual(damaged, [2])
   })
 
-  it('adds nothing again that the store has, and begins with a number that was never used', async () => {
+  it('adds nothing that the store already has, and starts with a new segment number', async () => {
     const bytes = segmentOf(7, null, row('a'), row('b'))
     const end = segmentOf(7, null, row('a')).length
     const { outcomes } = await start({ 7: bytes }, { segment: 7, offset: end })
     assert.deepEqual(outcomes(), { b: 'completed' })
   })
 
-  it('takes nothing that a failed write left, where the next segment has another row for the same request', async () => {
+  it('ignores what a failed write left, if the next segment has another row for the same request', async () => {
     const late = rowText(sampleRow('b', { outcome: 'withheld', amount: 0n }))
     const whole = segmentOf(1, null, row('a'), row('b'))
     const end = segmentOf(1, null, row('a')).length
@@ -156,7 +156,7 @@ describe('a start after a crash', () => {
     assert.deepEqual(first.outcomes(), { b: 'withheld' }, 'nothing of the first segment was ever durable')
   })
 
-  it('passes no row that the store refuses before that row is set aside', async () => {
+  it('does not skip a row that the store refuses before it is set aside', async () => {
     const history: History = []
     const bytes = segmentOf(1, null, [row('a'), row('refused-3'), row('b'), row('refused-13')].join('\n'))
     const files = simulatedDisk(new Map([[1, bytes]]), history, () => ({ error: undefined, part: 1 }), false)
@@ -170,7 +170,7 @@ describe('a start after a crash', () => {
     assert.equal(positions.indexOf(true), history.length - 1)
   })
 
-  it('leaves alone what a segment says that is applied and could not be removed', async () => {
+  it('ignores a segment that is applied and could not be removed', async () => {
     const third = segmentOf(3, { segment: 2, end: 500 }, row('b'))
     const segments = { 1: segmentOf(1, null, intent('refused')), 3: third }
     const { outcomes, left } = await start(segments, { segment: 3, offset: third.length })
@@ -191,7 +191,7 @@ describe('a start after a crash', () => {
     assert.deepEqual([await files.list(), history], [[1, 2], []])
   })
 
-  it('numbers the next segment after those that exist and those that are applied', async () => {
+  it('numbers the next segment after those that exist and those that were applied', async () => {
     const history: History = []
     for (const [numbers, segment, next] of [
       [[], undefined, 1],

@@ -48,7 +48,7 @@ const FILLING = 'x'.repeat(SEGMENT_BYTES)
 const fill = ({ journal }: Bench): { state: string } => watch(journal.settle(row('big', { model: FILLING })))
 
 describe('the journal', () => {
-  it('writes a lone row with one durable write, and reports it only when that has ended', async (t) => {
+  it('writes a single row with one durable write, and reports it only when the write has ended', async (t) => {
     const it = bench(t)
     const settled = watch(it.journal.settle(row('a')))
     await turn()
@@ -61,7 +61,7 @@ describe('the journal', () => {
     assert.deepEqual([it.writes.length, it.underWay()], [1, 0])
   })
 
-  it('says that it grew before it reports the row, so that whoever waited can read it', async (t) => {
+  it('reports growth before it reports the row, so that a waiting reader can read it', async (t) => {
     const clock = handClock(t.mock.timers)
     const scripted = scriptedJournalFiles()
     const events: string[] = []
@@ -90,7 +90,7 @@ describe('the journal', () => {
     assert.equal(it.writes.length, 2)
   })
 
-  it('hands intents to the operating system at once, without the disk, and writes them again with the next row', async (t) => {
+  it('passes intents to the operating system at once, without waiting for the disk, and writes them again with the next row', async (t) => {
     const it = bench(t)
     it.journal.note(intent('a'))
     await turn()
@@ -109,7 +109,7 @@ describe('the journal', () => {
     assert.deepEqual([words(lastOf(it)), lastOf(it).offset], ['i:c', it.journal.end().offset])
   })
 
-  it('makes intents durable by themselves once there are more than 64', async (t) => {
+  it('makes intents durable without a row once there are more than 64', async (t) => {
     const it = bench(t)
     for (let index = 0; index < 64; index++) it.journal.note(intent(`a${index}`))
     await turn()
@@ -123,7 +123,7 @@ describe('the journal', () => {
     assert.equal(it.grown.length, 1)
   })
 
-  it('does not report a row that was written with intents only, while its segment was created', async (t) => {
+  it('does not report a row before the durable write that follows the creation of its segment', async (t) => {
     const it = bench(t)
     it.journal.note(intent('a'))
     const settled = watch(it.journal.settle(row('a')))
@@ -135,7 +135,7 @@ describe('the journal', () => {
     assert.equal(settled.state, 'done')
   })
 
-  it('writes thousands in frames of at most 2,000, in order', async (t) => {
+  it('writes thousands of rows in frames of at most 2,000, in order', async (t) => {
     const it = bench(t)
     const all = Array.from({ length: 5001 }, (_, index) => watch(it.journal.settle(row(String(index)))))
     await turn()
@@ -153,7 +153,7 @@ describe('the journal', () => {
     for (const [index, span] of it.grown.entries()) assert.equal(span.from, it.grown[index - 1]?.to ?? 0)
   })
 
-  it('begins a new segment when one is full, with the open intents and where the last one ended', async (t) => {
+  it('starts a new segment when one is full, with the open intents and where the last one ended', async (t) => {
     const it = bench(t, 41)
     it.journal.note(intent('open'))
     it.journal.note(intent('ends'))
@@ -176,7 +176,7 @@ describe('the journal', () => {
     assert.deepEqual(it.removed, [], 'segments are removed when they are applied')
   })
 
-  it('carries the intent of a row that does not fit into the first frame of a segment', async (t) => {
+  it('repeats the intent of a row that does not fit into the first frame of a segment', async (t) => {
     const it = bench(t)
     it.journal.note(intent('last'))
     fill(it)
@@ -192,7 +192,7 @@ describe('the journal', () => {
     assert.equal(words(lastOf(it)), 'r:last')
   })
 
-  it('ends where the durable part ends, also while a new segment has nothing durable', async (t) => {
+  it('ends where the durable part ends, even while a new segment has nothing durable', async (t) => {
     const it = bench(t)
     assert.deepEqual(it.journal.end(), { segment: 1, offset: 0 })
     fill(it)
@@ -206,7 +206,7 @@ describe('the journal', () => {
     assert.deepEqual(it.journal.end(), end)
   })
 
-  it('keeps everything of a failed write, and tries again in a new segment until it is durable', async (t) => {
+  it('keeps everything of a failed write, and retries in a new segment until it is durable', async (t) => {
     const it = bench(t)
     void it.journal.settle(row('earlier'))
     await turn()
@@ -238,7 +238,7 @@ describe('the journal', () => {
     assert.equal(it.underWay(), 0)
   })
 
-  it('says in the next segment how far the failed one counts', async (t) => {
+  it('records in the next segment how far the failed one counts', async (t) => {
     const it = bench(t)
     void it.journal.settle(row('a'))
     await turn()
@@ -253,7 +253,7 @@ describe('the journal', () => {
     assert.deepEqual(head, { kind: 'head', head: { format: 1, previous: { segment: 1, end: end.offset } } })
   })
 
-  it('tries again when a segment cannot even be created, with the next number', async (t) => {
+  it('retries with the next number when a segment cannot even be created', async (t) => {
     const it = bench(t)
     it.createFailures.push(new Error('no space left on the device'), new Error('no space left on the device'))
     const settled = watch(it.journal.settle(row('a')))
@@ -268,7 +268,7 @@ describe('the journal', () => {
     assert.equal(settled.state, 'done')
   })
 
-  it('takes no intent while it cannot be written, and takes them again when it can', async (t) => {
+  it('refuses intents while it cannot be written, and accepts them again when it can', async (t) => {
     const it = bench(t)
     void it.journal.settle(row('a'))
     await turn()
@@ -283,7 +283,7 @@ describe('the journal', () => {
     assert.equal(it.journal.status().failure, undefined)
   })
 
-  it('keeps the intents of a failed write too: their requests are under way', async (t) => {
+  it('keeps the intents of a failed write too: their requests are running', async (t) => {
     const it = bench(t)
     it.journal.note(intent('a'))
     await turn()
@@ -293,7 +293,7 @@ describe('the journal', () => {
     assert.equal(words(lastOf(it)), 'first i:a')
   })
 
-  it('lets a caller wait 5 s, and then writes the late row instead, not before', async (t) => {
+  it('makes a caller wait 5 s at most, and writes the late row instead only then', async (t) => {
     const it = bench(t)
     const late = row('a', { outcome: 'withheld', amount: 0n })
     const settled = watch(it.journal.settle(row('a'), () => late))
@@ -318,7 +318,7 @@ describe('the journal', () => {
     assert.equal(it.journal.status().waiting, 0)
   })
 
-  it('has the lag of the oldest row that is not durable, including those being written', async (t) => {
+  it('reports the age of the oldest row that is not durable, including rows being written', async (t) => {
     const it = bench(t)
     const none = { failure: undefined, waiting: 0, lagMs: 0 }
     it.journal.note(intent('a'))
@@ -341,7 +341,7 @@ describe('the journal', () => {
     assert.deepEqual(it.journal.status(), none)
   })
 
-  it('resolves flush when everything is durable, intents too, also after failures', async (t) => {
+  it('resolves flush when everything is durable, including intents, even after failures', async (t) => {
     const it = bench(t)
     const empty = watch(it.journal.flush())
     await turn()
@@ -360,7 +360,7 @@ describe('the journal', () => {
     assert.equal(flushed.state, 'done')
   })
 
-  it('says when it closes whether anything is still open', async (t) => {
+  it('reports when it closes whether any intent is open', async (t) => {
     const it = bench(t)
     it.journal.note(intent('a'))
     const flushed = it.journal.flush()
@@ -380,7 +380,7 @@ describe('the journal', () => {
     assert.deepEqual(other.journal.close(), { isComplete: true })
   })
 
-  it('does nothing more once it is closed, and leaves a file alone until its write has ended', async (t) => {
+  it('does nothing after it was closed, and keeps a file open until its write has ended', async (t) => {
     const it = bench(t)
     void it.journal.settle(row('a')).catch(() => {})
     await turn()

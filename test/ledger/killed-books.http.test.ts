@@ -9,7 +9,7 @@ import { scriptedEngine } from '../support/scripted-engine.ts'
 import { weirProcess } from '../support/weir-process.ts'
 
 describe('commands after kill -9', () => {
-  it('see every row that was durable, though no service has brought it into the database', async (t) => {
+  it('see every durable row, even if no service has copied it into the database', async (t) => {
     const engine = await scriptedEngine()
     const weir = await weirProcess(stageConfig([engine.url]))
     t.after(async () => {

@@ -44,7 +44,7 @@ async function bench(clock: HandClock, isFailing: () => boolean = () => false): 
 }
 
 describe('a ledger that is closed', () => {
-  it('brings every row into the store, and leaves no segment', async (t) => {
+  it('copies every row into the store, and leaves no segment', async (t) => {
     const { disk, ledger } = await bench(handClock(t.mock.timers))
     ledger.note(sampleIntent('a'))
     await ledger.settle(sampleRow('a'))
@@ -52,14 +52,14 @@ describe('a ledger that is closed', () => {
     assert.deepEqual(await disk.list(), [])
   })
 
-  it('leaves the segments if something is still open', async (t) => {
+  it('leaves the segments if a request is still open', async (t) => {
     const { disk, ledger } = await bench(handClock(t.mock.timers))
     ledger.note(sampleIntent('a'))
     await ledger.close()
     assert.deepEqual(await disk.list(), [1])
   })
 
-  it('leaves the segments if the store does not take their rows, and does not try for ever', async (t) => {
+  it('leaves the segments if the store does not accept their rows, and does not retry forever', async (t) => {
     const clock = handClock(t.mock.timers)
     const { disk, ledger, applications } = await bench(clock, () => true)
     await ledger.settle(sampleRow('a'))
@@ -71,7 +71,7 @@ describe('a ledger that is closed', () => {
     assert.equal(applications(), tried)
   })
 
-  it('closes also if a segment is gone by the time it removes it', async (t) => {
+  it('closes even if a segment is missing when it removes it', async (t) => {
     const { disk, ledger } = await bench(handClock(t.mock.timers))
     await ledger.settle(sampleRow('a'))
     const list = disk.list.bind(disk)

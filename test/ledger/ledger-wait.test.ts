@@ -49,7 +49,7 @@ describe('the last byte of an answer', () => {
     assert.equal(store.state().rows.size, 1)
   })
 
-  it('waits for the database, if it is told to', async () => {
+  it('waits for the database if that is configured', async () => {
     const { ledger, store, state } = await bench('database')
     state.gate = gate()
     let isSettled = false
@@ -77,7 +77,7 @@ describe('the last byte of an answer', () => {
     await ledger.close()
   })
 
-  it('goes out on the word of the journal if the database fails for long', async () => {
+  it('is sent when the journal has the row, if the database fails for long', async () => {
     const { ledger, store, state } = await bench('database')
     state.isFailing = true
     await ledger.settle(sampleRow('a'))

@@ -68,7 +68,7 @@ async function onlyRow(weir: TestWeir): Promise<LedgerRow> {
   return row
 }
 
-describe('the ledger: what a row says', () => {
+describe('the content of a ledger row', () => {
   let engine: ScriptedEngine
   let weir: TestWeir
   let reader: Store | undefined
@@ -218,7 +218,7 @@ describe('the ledger: what a row says', () => {
       }
     })
 
-    it(`${way}: uses an estimate when the engine’s count is impossible, and goes on serving`, async () => {
+    it(`${way}: uses an estimate when the engine’s count is impossible, and keeps serving`, async () => {
       for (const counts of [
         { prompt_tokens: 9_007_199_254_740_991, completion_tokens: 9_007_199_254_740_991 },
         { prompt_tokens: 10, completion_tokens: 9_007_199_254_740_991 },
@@ -367,8 +367,8 @@ describe('the ledger: what a row says', () => {
   })
 })
 
-describe('the ledger: how many rows', () => {
-  it('hundreds of requests at once have one row for each id', async (t) => {
+describe('the number of ledger rows', () => {
+  it('is one for each id with hundreds of concurrent requests', async (t) => {
     const { weir, engine } = await chatStage(t, {
       limits: { max_concurrent_requests: 50, max_queue_depth: 1000, token_budget: 100_000_000 },
     })
@@ -388,7 +388,7 @@ describe('the ledger: how many rows', () => {
   })
 })
 
-describe('the ledger: before the last byte', () => {
+describe('the ledger before the last byte', () => {
   it('[DONE] arrives when the row is already in the journal', async (t) => {
     const { weir } = await chatStage(t)
     for (let sent = 0; sent < 20; sent++) {
@@ -455,8 +455,8 @@ describe('the ledger: before the last byte', () => {
   }
 })
 
-describe('the ledger: a caller who has left', () => {
-  it('leaving while the row is written counts as a 499, like leaving at any other time', async (t) => {
+describe('a caller that disconnects', () => {
+  it('while the row is written counts as a 499, like at any other time', async (t) => {
     const { weir, engine } = await chatStage(t)
     const disk = journalDisk(t, weir.dataDir)
     const client = await rawClient(weir.base)
@@ -488,7 +488,7 @@ describe('the ledger: a caller who has left', () => {
 })
 
 describe('the journal', () => {
-  it('is gone when the service has stopped, since everything in it is in the database', async (t) => {
+  it('is removed when the service has stopped, since everything in it is in the database', async (t) => {
     const { weir } = await chatStage(t)
     for (let round = 0; round < 10; round++) await Promise.all([weir.chat({}), weir.chat({}), weir.chat({})])
     assert.equal(openIntents(weir.dataDir), 0)
@@ -505,7 +505,7 @@ describe('the journal', () => {
     await eventually('the row is in the database', () => rowNow(database, id)?.['outcome'] === 'completed')
   })
 
-  it('takes rows while the database is locked, and whoever reads usage waits for them', async (t) => {
+  it('accepts rows while the database is locked, and readers of usage wait for them', async (t) => {
     const { weir } = await chatStage(t)
     const database = openDatabase(t, weir)
     const usage = await locked(database, async () => {
@@ -523,12 +523,12 @@ describe('the journal', () => {
   })
 })
 
-describe('the ledger: a database that fails', () => {
+describe('a database that fails', () => {
   /** Every insert into the table fails, as on a full disk: with an error that says nothing about the row. */
   const fill = (database: DatabaseSync, table: string): void =>
     database.exec(`CREATE TRIGGER full BEFORE INSERT ON ${table} BEGIN SELECT json('disk is full'); END`)
 
-  it('delays nobody but those who read: the journal keeps the rows, and none is set aside', async (t) => {
+  it('delays only readers: the journal keeps the rows, and none is set aside', async (t) => {
     const { weir } = await chatStage(t)
     const database = openDatabase(t, weir)
     fill(database, 'ledger')
@@ -547,7 +547,7 @@ describe('the ledger: a database that fails', () => {
   })
 })
 
-describe('the ledger: a disk that fails', () => {
+describe('a disk that fails', () => {
   const readiness = async (weir: TestWeir): Promise<number> =>
     (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status
 
@@ -564,7 +564,7 @@ describe('the ledger: a disk that fails', () => {
     return { weir, answers, disk }
   }
 
-  it('[X1][X2] when it is full: 503, no call of the engine, and service again afterwards', async (t) => {
+  it('[X1][X2] when it is full: 503, no call of the engine, and normal service afterwards', async (t) => {
     const { weir, answers, disk } = await fullWhileAnswering(t, [{}])
     for (const stream of [false, true, false]) {
       const refusal = await refusalOf(await weir.chat({ stream }))
@@ -597,7 +597,7 @@ describe('the ledger: a disk that fails', () => {
     assert.deepEqual([row.outcome, row.amount], ['completed', 10n * INPUT + 3n * OUTPUT])
   })
 
-  it('when rows cannot be written, an answer that is being passed on is cut off before its end, and costs nothing', async (t) => {
+  it('when rows cannot be written, an answer that is being relayed is cut off before its end, and costs nothing', async (t) => {
     const embedder = { categories: ['embedding'], max_completion_tokens: undefined, default_max_tokens: undefined }
     const { weir, post, answer } = await jsonStage(t, { model: embedder })
     const input = Array.from({ length: 40 }, (_, index) => `text ${index}`)
@@ -637,7 +637,7 @@ describe('the ledger: a disk that fails', () => {
   })
 })
 
-describe('the ledger: a store thread that ends', () => {
+describe('a store thread that ends', () => {
   /** Ends the threads of the stores that the service has used so far. */
   async function endThreads(posted: { readonly calls: readonly { readonly this: unknown }[] }): Promise<void> {
     const workers = new Set(posted.calls.map((call) => call.this as Worker))
@@ -668,7 +668,7 @@ describe('the ledger: a store thread that ends', () => {
     assert.equal(usage.status, 200, 'reports have a thread of their own, which is back as well')
   })
 
-  it('leaves the directory to nobody else: the service keeps its lock, and serves from the journal', async (t) => {
+  it('does not free the directory: the service keeps its lock, and serves from the journal', async (t) => {
     const { mock: posted } = t.mock.method(Worker.prototype, 'postMessage')
     const { weir } = await chatStage(t)
     await (await weir.chat({})).text()

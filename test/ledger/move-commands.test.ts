@@ -18,7 +18,7 @@ import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { printed } from '../support/printed.ts'
 
-describe('books that move to PostgreSQL', () => {
+describe('a ledger that moves to PostgreSQL', () => {
   let server: PostgresServer
   const folder = mkdtempSync(join(tmpdir(), 'weir-moving-'))
   before(async () => (server = await startPostgres()))
@@ -46,7 +46,7 @@ describe('books that move to PostgreSQL', () => {
     return file
   }
 
-  it('include the rows of an orphaned journal, and the command reports them', async (t) => {
+  it('includes the rows of an orphaned journal, and the command reports them', async (t) => {
     const { books, dataDir } = await stageWithRows(t)
     await leaveJournal(dataDir, [], ['open'])
     const databaseUrl = await server.createDatabase()
@@ -73,7 +73,7 @@ Set database to this address in weir.yaml, or WEIR_DATABASE_URL, and start the s
     assert.ok(again.failure)
   })
 
-  it('go to the database of the configuration unless another is named, and are shown as JSON', async (t) => {
+  it('goes to the configured database unless another is named, and is reported as JSON', async (t) => {
     const { books, dataDir } = await stageWithRows(t)
     await books.store.close()
     const databaseUrl = await server.createDatabase()
@@ -86,7 +86,7 @@ Set database to this address in weir.yaml, or WEIR_DATABASE_URL, and start the s
     assert.ok(healthy.stdout.includes(`\n✔ database: ${withoutPassword(databaseUrl)} answers\n`))
   })
 
-  it('get the rows of a service that will not start again, each once', async () => {
+  it('gets the rows of a service that will not start again, each once', async () => {
     const config = await configFor(await server.createDatabase())
     const dead = join(folder, 'dead')
     await leaveJournal(dead, ['a', 'b'], ['open'])
@@ -114,7 +114,7 @@ Set database to this address in weir.yaml, or WEIR_DATABASE_URL, and start the s
     )
   })
 
-  it('get what the disk has left of a journal, and the command says what is lost', async () => {
+  it('gets the readable part of a damaged journal, and the command reports what is lost', async () => {
     const config = await configFor(await server.createDatabase())
     const damaged = join(folder, 'damaged')
     await leaveJournal(damaged, ['x', 'y', 'z'], [])
@@ -129,7 +129,7 @@ Set database to this address in weir.yaml, or WEIR_DATABASE_URL, and start the s
     )
   })
 
-  it('get the journals of workers that there are no more, but not of those that there are, nor of SQLite', async () => {
+  it('gets the journals of workers that no longer exist, but not of current workers, nor of SQLite', async () => {
     const databaseUrl = await server.createDatabase()
     const dataDir = join(folder, 'workers')
     const worker = (number: number): string => join(dataDir, `worker-${number}`)

@@ -7,7 +7,7 @@ import { simulatedStore } from '../simulation/journal/store.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
 
 describe('a ledger that is opened', () => {
-  it('settles what earlier runs left, then begins, then writes; and says what it found', async () => {
+  it('settles what earlier runs left, then takes over, then writes; and reports what it found', async () => {
     const history: History = []
     const order: string[] = []
     const disk = simulatedDisk(new Map(), history, () => ({ error: undefined, part: 1 }), false)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { deliverOrphanedJournals } from '../../src/ledger/commands/orphaned-journals.ts'
 
-test('a journal that cannot be read is named, and does not end the workers', async (t) => {
+test('an unreadable journal is reported, and does not end the workers', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-left-'))
   t.after(() => rmSync(dataDir, { recursive: true }))
   const directory = join(dataDir, 'worker-3')

@@ -68,7 +68,7 @@ async function stage(t: TestContext): Promise<Stage> {
 const threads = (): number => readdirSync('/proc/self/task').length
 
 describe('the thread of the projector', () => {
-  it('adds the rows of spans to the store, and remembers how far it is', async (t) => {
+  it('adds the rows of spans to the store, and stores the checkpoint', async (t) => {
     const { thread, store, segment, ids } = await stage(t)
     const spans = [await segment(1, [sampleRow('a'), sampleRow('b')]), await segment(2, [sampleRow('c')])]
     await thread.apply(spans)
@@ -80,7 +80,7 @@ describe('the thread of the projector', () => {
     assert.equal(threads(), before, 'it is one thread')
   })
 
-  it('says which rows the store refuses for good, and adds the others', async (t) => {
+  it('reports the rows that the store refuses permanently, and adds the others', async (t) => {
     const { thread, segment, ids, aside } = await stage(t)
     await thread.apply([await segment(1, [sampleRow('a'), sampleRow('none', { startedAt: Number.NaN })])])
     assert.deepEqual(await ids(), ['a'])
@@ -88,7 +88,7 @@ describe('the thread of the projector', () => {
     assert.match(aside[0]!, /^none ws_1 ./)
   })
 
-  it('rejects what it cannot read, with the cause, and goes on with the next', async (t) => {
+  it('rejects what it cannot read, with the cause, and continues with the next', async (t) => {
     const { thread, segment, ids } = await stage(t)
     await assert.rejects(thread.apply([{ segment: 9, from: 0, to: 10 }]), { code: 'ENOENT' })
     const span = await segment(1, [sampleRow('a')])
@@ -106,7 +106,7 @@ describe('the thread of the projector', () => {
     assert.ok(!existsSync(dataDir))
   })
 
-  it('is replaced when it has ended, and rejects what it was doing', async (t) => {
+  it('is replaced when it has ended, and rejects the work in progress', async (t) => {
     const { thread, segment, ids, journalFolder } = await stage(t)
     const span = await segment(1, [sampleRow('a')])
     // It cannot even start: its folder is a file.

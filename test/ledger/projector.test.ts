@@ -66,7 +66,7 @@ const span = (segment: number, from: number, to: number): JournalSpan => ({ segm
 const MIB = 1024 * 1024
 
 describe('the projector', () => {
-  it('lets rows gather for 200 ms, and applies them together', async (t) => {
+  it('collects rows for 200 ms, and applies them together', async (t) => {
     const { projector, clock, calls, succeed } = bench(t)
     projector.add(span(1, 0, 10))
     clock.advance(150)
@@ -84,7 +84,7 @@ describe('the projector', () => {
     assert.equal(calls.length, 2, 'nothing is left to do')
   })
 
-  it('lets rows gather for 200 ms again after somebody has read', async (t) => {
+  it('collects rows for 200 ms again after a read', async (t) => {
     const { projector, clock, calls, succeed } = bench(t)
     projector.add(span(1, 0, 10))
     clock.advance(150)
@@ -97,7 +97,7 @@ describe('the projector', () => {
     assert.equal(calls.length, 2)
   })
 
-  it('applies at once if somebody waits to read, and answers when the store has what they wait for', async (t) => {
+  it('applies rows at once if a reader waits, and resolves when the store has them', async (t) => {
     const { projector, calls, succeed } = bench(t)
     projector.add(span(1, 0, 10))
     const first = watch(projector.through({ segment: 1, offset: 10 }))
@@ -111,7 +111,7 @@ describe('the projector', () => {
     assert.equal(second.state, 'done')
   })
 
-  it('answers at once whoever asks for what the store has', async (t) => {
+  it('resolves at once for a reader if the store already has the rows', async (t) => {
     const { projector, succeed } = bench(t)
     const none = watch(projector.through({ segment: 1, offset: 0 }))
     projector.add(span(1, 0, 10))
@@ -123,7 +123,7 @@ describe('the projector', () => {
     assert.deepEqual([none.state, first.state, again.state], ['done', 'done', 'done'])
   })
 
-  it('tells readers when the store fails, tries again by itself, and says so once', async (t) => {
+  it('notifies readers when the store fails, retries by itself, and reports the failure once', async (t) => {
     const { projector, clock, calls, events: heard, fail, succeed } = bench(t)
     projector.add(span(1, 0, 10))
     const reader = watch(projector.through({ segment: 1, offset: 10 }))
@@ -165,7 +165,7 @@ describe('the projector', () => {
     assert.equal(projector.status().bytes, 0)
   })
 
-  it('is done with a segment when all of it is applied and another one follows, whichever comes last', async (t) => {
+  it('releases a segment when all of it is applied and another one follows, whichever happens last', async (t) => {
     const { projector, clock, done, succeed } = bench(t)
     projector.add(span(1, 0, 10))
     clock.advance(200)
@@ -183,7 +183,7 @@ describe('the projector', () => {
     assert.deepEqual(done, [1, 2])
   })
 
-  it('knows how many bytes are not applied, for how long, and whether the store takes them', async (t) => {
+  it('reports how many bytes are not applied, for how long, and whether the store accepts them', async (t) => {
     const { projector, clock, fail, succeed } = bench(t)
     assert.deepEqual(projector.status(), { bytes: 0, lagMs: 0, isFailing: false })
     projector.add(span(1, 0, 10))
@@ -199,7 +199,7 @@ describe('the projector', () => {
     assert.deepEqual(projector.status(), { bytes: 0, lagMs: 0, isFailing: false })
   })
 
-  it('applies nothing more once it is closed', async (t) => {
+  it('applies nothing after it was closed', async (t) => {
     const { projector, clock, calls, fail } = bench(t)
     projector.add(span(1, 0, 10))
     clock.advance(200)
@@ -212,7 +212,7 @@ describe('the projector', () => {
     await assert.rejects(projector.through({ segment: 1, offset: 20 }), /closed/)
   })
 
-  it('applies each byte once and in order, answers each reader, and is done with a segment in time', async (t) => {
+  it('applies each byte once and in order, resolves each read, and releases segments in time', async (t) => {
     const step = fc.constantFrom('grow', 'switch', 'read', 'succeed', 'fail', 'wait' as const)
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {

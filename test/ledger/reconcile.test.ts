@@ -92,8 +92,8 @@ async function problemsIn({ rows = [], invoices = [], late = [], wrongSums = [],
 
 const checked = async (books: Books) => (await problemsIn(books)).problems.map((it) => [it.check, it.subject])
 
-describe('books that are reconciled', () => {
-  it('fit if every row costs what its usage does, and every document has its rows', async () => {
+describe('a reconciliation', () => {
+  it('passes if every row costs what its usage does, and every document has its rows', async () => {
     const rows = [row('a'), row('b', { inputTokens: 20, amount: 20_000_000n })]
     const found = await problemsIn({ rows })
     assert.deepEqual(reconciliationView(found), {
@@ -109,13 +109,13 @@ describe('books that are reconciled', () => {
     assert.deepEqual(Object.entries(reconciliationView(wrong))[1], ['fits', false])
   })
 
-  it('have rows at their price, of a version that is there', async () => {
+  it('checks that rows have their price, of a version that exists', async () => {
     assert.deepEqual(await checked({ rows: [row('a', { amount: 10_000_001n })] }), [['amount', 'a']])
     assert.deepEqual(await checked({ rows: [row('a', { priceVersion: 9 })] }), [['price_version', 'a']])
     assert.deepEqual(await checked({ rows: [row('a', { startedAt: 0 })] }), [])
   })
 
-  it('have corrections that are the opposite of a row of the same workspace', async () => {
+  it('checks that corrections are the opposite of a row of the same workspace', async () => {
     const correction = { of: 'a', reason: 'x', creditNote: '' }
     const reversed = { correction, inputTokens: -10, amount: -10_000_000n }
     assert.deepEqual(await checked({ rows: [row('a'), row('b', reversed)] }), [])
@@ -126,7 +126,7 @@ describe('books that are reconciled', () => {
     assert.deepEqual((await checked({ rows: [other, row('b', reversed)] })).slice(-1), wrong)
   })
 
-  it('have credits below nothing, with a reason and without usage', async () => {
+  it('checks that credits are negative, with a reason and without usage', async () => {
     const credit = (changes: Partial<LedgerRow> = {}) =>
       row('c', {
         model: CREDIT,
@@ -154,7 +154,7 @@ describe('books that are reconciled', () => {
     }
   })
 
-  it('have sums like their rows, and no row that the database refused, of which 1,000 are named', async () => {
+  it('checks that sums match their rows, and reports rows that the database refused, at most 1,000', async () => {
     assert.deepEqual(await checked({ wrongSums: ['usage_hours x'] }), [['sums', 'usage_hours x']])
     const { problems } = await problemsIn({ refused: 2, wrongSums: ['x'] })
     assert.deepEqual(
@@ -168,7 +168,7 @@ describe('books that are reconciled', () => {
     assert.equal((await problemsIn({ refused: 5000, wrongSums: ['x'] })).problems.length, 1000)
   })
 
-  it('have numbers without gaps, for each kind of document', async () => {
+  it('checks that numbers have no gaps, for each kind of document', async () => {
     const rows = [row('a')]
     const first = invoiceOf(rows)
     const later = { ...invoiceOf([], { number: 'INV-000003', sequence: 3 }), period: '2026-09' }
@@ -178,7 +178,7 @@ describe('books that are reconciled', () => {
     assert.deepEqual(await checked({ rows, invoices: [first] }), [])
   })
 
-  it('have rows of documents that were issued to the workspace, also since the reconciliation began', async () => {
+  it('checks that rows belong to documents of their workspace, including documents issued meanwhile', async () => {
     const correction = { of: 'a', reason: 'x', creditNote: 'ADJ-000001' }
     const rows = [row('a'), row('b', { correction, inputTokens: -10, amount: -10_000_000n })]
     assert.deepEqual(await checked({ rows }), [['invoice', 'b']])
@@ -188,7 +188,7 @@ describe('books that are reconciled', () => {
   })
 })
 
-describe('a document that is reconciled', () => {
+describe('the reconciliation of a document', () => {
   const rows = [row('a')]
   const sums = rows.map((it) => addTo(emptySums(it.model, it.priceVersion), it))
   function wrongIn(invoice: IssuedInvoice, given = sums): readonly string[] {
@@ -201,7 +201,7 @@ describe('a document that is reconciled', () => {
     return { ...invoice, document: { ...invoice.document, ...changes } }
   }
 
-  it('has the lines, the totals and the number of its rows', () => {
+  it('checks the lines, the totals and the number of its rows', () => {
     assert.deepEqual(wrongIn(invoiceOf(rows)), [])
     assert.match(wrongIn(changed({ ledger_rows: 2 })).join(), /^its row count is 2, but should be 1$/)
     for (const name of ['subtotal', 'gst', 'total'] as const) {
@@ -222,7 +222,7 @@ describe('a document that is reconciled', () => {
     assert.match(wrongIn(invoiceOf(rows), []).join(), /its lines add up to.*its row count is 1, but should be 0/)
   })
 
-  it('has its own number and the month that it says', () => {
+  it('checks its number and its month', () => {
     for (const changes of [{ periodFrom: 1 }, { periodTo: 1 }, { period: 'x' }]) {
       assert.deepEqual(wrongIn(invoiceOf(rows, changes)), ['its period or number differs from its document'])
     }
@@ -230,7 +230,7 @@ describe('a document that is reconciled', () => {
     assert.match(wrongIn(invoiceOf(rows), [{ ...sums[0]!, priceVersion: 9 }]).join(), /9/)
   })
 
-  it('adjusts or replaces an invoice of its month, by no more than that comes to', () => {
+  it('checks that it adjusts or replaces an invoice of its month, by no more than that invoice’s amount', () => {
     const invoice = invoiceOf(rows)
     const total = invoice.document.lines_total
     const changedTo = (it: IssuedInvoice, changes: Partial<InvoiceDocument>): IssuedInvoice => ({
@@ -263,7 +263,7 @@ describe('a document that is reconciled', () => {
     assert.match(wrong(invoice, note(), { ...again, period: '2026-09' }), /^INV-2: it replaces INV-000001, which is no/)
   })
 
-  it('is issued as it was previewed', () => {
+  it('checks that it was issued as previewed', () => {
     const { document } = invoiceOf(rows)
     const id = previewIdOf(document)
     assert.match(id, /^[0-9a-f]{32}$/)

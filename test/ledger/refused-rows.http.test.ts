@@ -36,8 +36,8 @@ async function metric(weir: WeirProcess, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(await response.text())?.[1])
 }
 
-describe('a row that the database refuses for good', () => {
-  it('is set aside, counted, logged and reported, holds nobody up, and is added when the cause is gone', async (t) => {
+describe('a row that the database refuses permanently', () => {
+  it('is set aside, counted, logged and reported, delays no request, and is added when the cause is gone', async (t) => {
     const engine = await scriptedEngine()
     let calls = 0
     // Every seventh answer has seven tokens.
@@ -106,7 +106,7 @@ describe('a row that the database refuses for good', () => {
     assert.deepEqual([mended.code, mended.result.problems, mended.result.rows], [0, [], 71])
   })
 
-  it('does not keep the service from starting when it belongs to a request that a crash cut off', async (t) => {
+  it('does not keep the service from starting when it belongs to a request that a crash interrupted', async (t) => {
     const engine = await scriptedEngine()
     engine.script = { handle: (_call, response) => new Promise((resolve) => response.once('close', resolve)) }
     const weir = await weirProcess(stageConfig([engine.url]))

@@ -31,12 +31,12 @@ describe('rows that were set aside', () => {
     assert.deepEqual([limits, added], [[10_000], ['a']])
   })
 
-  it('are not asked for again if there are none', async () => {
+  it('are not queried again if there are none', async () => {
     const store = { refusedRows: async () => [], addRefused: () => assert.fail() }
     assert.deepEqual(await retryRefusedRows(store), { added: 0, refused: 0 })
   })
 
-  it('stay where they are if the store fails: the start fails too', async () => {
+  it('stay if the store fails: the start fails too', async () => {
     const store = {
       refusedRows: async () => [setAside('a')],
       addRefused: () => Promise.reject(new Error('the database is locked')),

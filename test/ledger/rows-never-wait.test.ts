@@ -57,7 +57,7 @@ async function readAll(pieces: AsyncIterable<string>): Promise<void> {
   for await (const piece of pieces) assert.ok(piece.length > 0)
 }
 
-describe('an operator who reads', () => {
+describe('an operator that reads', () => {
   type Store = WatchedStore['store']
   const report = (store: Store, query: string): Promise<void> =>
     readAll(usageReport(store, { workspaceId: acme.id, groupings: ['day', 'key'] }, new URLSearchParams(query)))

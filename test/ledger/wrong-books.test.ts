@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { testBooks } from '../support/books.ts'
 
-describe('a sum that somebody has changed', () => {
+describe('a sum that was changed by hand', () => {
   for (const table of ['usage_hours', 'usage_days']) {
     it(`is found in ${table}`, async (t) => {
       const books = await testBooks(Date.UTC(2026, 6, 15))

@@ -64,7 +64,7 @@ async function stage(t: TestContext) {
 }
 
 describe('a start with a wrong clock', () => {
-  it('an hour back serves, and the books agree then and later', async (t) => {
+  it('an hour back works, and the ledger reconciles then and later', async (t) => {
     const { serve, proof } = await stage(t)
     await serve(0, '0.20')
     await serve(-HOUR_MS, '0.20')
@@ -73,7 +73,7 @@ describe('a start with a wrong clock', () => {
     assert.deepEqual(await proof(), { rows: 3, problems: [] })
   })
 
-  it('a year ahead serves, and the books agree when the clock comes back', async (t) => {
+  it('a year ahead works, and the ledger reconciles when the clock is set back', async (t) => {
     const { serve, proof } = await stage(t)
     await serve(0, '0.20')
     await serve(YEAR_MS, '0.30')
@@ -84,7 +84,7 @@ describe('a start with a wrong clock', () => {
     assert.deepEqual(await proof(), { rows: 4, problems: [] })
   })
 
-  it('is noticed by the last row of the ledger', () => {
+  it('is detected by the last row of the ledger', () => {
     const last = Date.parse('2026-11-15T00:00:00Z')
     assert.equal(clockDoubt(last, undefined), undefined)
     for (const ms of [-30_000, 0, HOUR_MS, 30 * 24 * HOUR_MS]) assert.equal(clockDoubt(last + ms, last), undefined)
@@ -96,7 +96,7 @@ describe('a start with a wrong clock', () => {
   })
 })
 
-describe('a clock that is set right while the service runs', () => {
+describe('a clock that is corrected while the service runs', () => {
   const workspace: Workspace = {
     id: 'ws',
     name: 'acme',

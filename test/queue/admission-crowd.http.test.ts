@@ -29,7 +29,7 @@ interface Visitor {
   left: 'no' | 'from the queue' | 'from the engine'
 }
 
-it('[Q1][Q2][Q5][Q8] 2,000 callers on a lane of 8: in order, within the limits, and nothing is left over', async (t) => {
+it('[Q1][Q2][Q5][Q8] 2,000 callers on a lane of 8 are served in order and within the limits, and nothing is left over', async (t) => {
   const seed = simulationSeed()
   t.diagnostic(`WEIR_SEED=${seed}`)
   const random = seededRandom(seed)

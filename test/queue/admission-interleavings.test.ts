@@ -82,7 +82,7 @@ function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters
 }
 
 describe('the in-memory admission under any interleaving', () => {
-  it('[Q1][Q2][Q4][Q5][Q6] of grants, cancels, timeouts, limit changes and turns keeps its promises', async () => {
+  it('[Q1][Q2][Q4][Q5][Q6] of grants, cancels, timeouts, limit changes and turns keeps its guarantees', async () => {
     await checkInterleavings(memoryAdmission, { numRuns: 1000 })
   })
 

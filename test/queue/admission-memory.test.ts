@@ -84,7 +84,7 @@ describe('entering', () => {
 })
 
 describe('the ticket', () => {
-  it('[Q1] comes with a decision that is made before enter returns', async (t) => {
+  it('[Q1] is returned with a decision that is made before enter returns', async (t) => {
     const { admission, figures } = oneLane(t)
     let given: Ticket | undefined
     const returned = admission.enter('lane', 1, (_decision, ticket) => (given = ticket))
@@ -93,7 +93,7 @@ describe('the ticket', () => {
     assert.deepEqual(await figures(), [0, 0, 0])
   })
 
-  it('[Q2] comes with a decision that is made after a wait', async (t) => {
+  it('[Q2] is returned with a decision that is made after a wait', async (t) => {
     const { admission, enter, figures } = oneLane(t)
     const ann = enter('ann')
     let given: Ticket | undefined

@@ -33,7 +33,7 @@ function asked({ engine }: ChatStage): string[] {
 const say = (content: string): object => ({ messages: [{ role: 'user', content }] })
 
 describe('a model with room', () => {
-  it('[Q1] takes a request at once, and charges its input and max_tokens until the engine has ended', async (t) => {
+  it('[Q1] admits a request at once, and charges its input and max_tokens until the engine has ended', async (t) => {
     const { weir, engine, gates } = await heldStage(t, { max_concurrent_requests: 2, token_budget: 1000 })
     const answer = weir.chat({ ...say('Tell me of the weir.'), max_tokens: 100 })
     await engine.arrived(1)
@@ -226,8 +226,8 @@ describe('a model without an engine', () => {
   })
 })
 
-describe('a caller who leaves the queue', () => {
-  it('[Q2] makes room at once, never reaches the engine, and owes nothing', async (t) => {
+describe('a caller that leaves the queue', () => {
+  it('[Q2] makes room at once, never reaches the engine, and is charged nothing', async (t) => {
     const stage = await heldStage(t, { max_queue_depth: 2 })
     const { weir, engine, gates } = stage
     const running = weir.chat(say('running'))

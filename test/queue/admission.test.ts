@@ -89,7 +89,7 @@ describe('an arrival', () => {
     assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 1000, queueDepth: 0 })
   })
 
-  it('[Q6] first expires the places that are due, and may take the room that they leave', () => {
+  it('[Q6] first expires the places that are due, and may use the room that they leave', () => {
     const { enter, decisions } = lane({ maxQueueDepth: 1, maxConcurrentRequests: 1 })
     enter('ann', 1, 0)
     enter('bob', 1, 0)

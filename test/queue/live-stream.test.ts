@@ -127,7 +127,7 @@ describe('the number of live streams', () => {
 })
 
 describe('a live stream', () => {
-  it('begins with what the browser has missed, and continues with each sample', async () => {
+  it('starts with the samples that the browser has missed, and continues with each sample', async () => {
     const written: string[] = []
     const heads: unknown[] = []
     const response: ScriptedResponse = {
@@ -145,13 +145,13 @@ describe('a live stream', () => {
     ])
   })
 
-  it('asks for the samples after the last one that the browser has seen', () => {
+  it('requests the samples after the last one that the browser has received', () => {
     const { open, asked } = stage()
     open('one', { headers: { 'last-event-id': 'start-7' } })
     assert.deepEqual(asked, ['start-7'])
   })
 
-  it('has nothing after its end, which comes once', async () => {
+  it('sends nothing after its end, which is reported once', async () => {
     const written: string[] = []
     let ends = 0
     const response: ScriptedResponse = { write: (text) => written.push(String(text)) > 0, end: () => void ends++ }
@@ -207,7 +207,7 @@ describe('a live stream', () => {
     assert.deepEqual([opening.end, subscribed.size], ['ended', 0])
   })
 
-  it('of a browser that leaves at once ends, and frees its place', async () => {
+  it('of a browser that disconnects at once ends, and frees its place', async () => {
     const { open, subscribed, takes } = stage()
     for (let count = 0; count < OF_OWNER_MAX; count++) {
       const response: ScriptedResponse = {}

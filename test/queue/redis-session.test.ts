@@ -56,7 +56,7 @@ function stage(t: { mock: { timers: Parameters<typeof handClock>[0] } }, laneLim
 }
 
 describe('a lane whose Redis is scripted', () => {
-  it('[Q1] counts its lease from the sending of a heartbeat, not from its answer', async (t) => {
+  it('[Q1] counts its lease from when it sends a heartbeat, not from the answer', async (t) => {
     const { begin, heartbeat, next, pass, enter, answer, sent } = stage(t)
     await begin()
     heartbeat()
@@ -76,7 +76,7 @@ describe('a lane whose Redis is scripted', () => {
     assert.equal(sent[0]?.script.sha, scripts.join.sha, 'it joins again and sends all that it has')
   })
 
-  it('[Q1] counts its lease from the sending of a join, not from its answer', async (t) => {
+  it('[Q1] counts its lease from when it sends a join, not from the answer', async (t) => {
     const { join, clock, next, pass, enter, answer, sent } = stage(t)
     join({ quietUntilMs: clock.monotonic() })
     const joining = next(scripts.join)
@@ -108,7 +108,7 @@ describe('a lane whose Redis is scripted', () => {
     )
   })
 
-  it('[Q1] does not take a grant whose confirmation is older than the lease', async (t) => {
+  it('[Q1] ignores a grant whose confirmation is older than the lease', async (t) => {
     const { begin, enter, answer, receive, next, pass, sent } = stage(t)
     await begin()
     const { decisions } = enter()
@@ -452,7 +452,7 @@ describe('a lane without Redis', () => {
     assert.deepEqual(sent, [])
   })
 
-  it('[Q1] serves its allotment while an epoch is quiet, and joins again', async (t) => {
+  it('[Q1] serves its allotment while a new epoch admits nothing, and joins again', async (t) => {
     const { begin, lose, join, enter, next, pass, state, heartbeat, clock, answer } = stage(t)
     await begin(['1', '15'])
     state.proven = { sinceMs: 0, untilMs: Infinity }
@@ -472,7 +472,7 @@ describe('a lane without Redis', () => {
 })
 
 describe('the figures and limits of a lane over Redis', () => {
-  it('[Q1] give in milliseconds how long a join keeps the lane quiet', async (t) => {
+  it('[Q1] convert to milliseconds how long the lane admits nothing after a join', async (t) => {
     const { join, next, clock, admission, pass, heartbeat, sent } = stage(t)
     join({ quietUntilMs: clock.monotonic() + 100 })
     next(scripts.join).answer(1)
@@ -544,7 +544,7 @@ describe('the figures and limits of a lane over Redis', () => {
     heartbeat()
   })
 
-  it('leave time for Redis’ answer where no request may wait', async (t) => {
+  it('leave time for Redis’ answer if requests may not wait', async (t) => {
     const { begin, enter, answer, pass } = stage(t, { ...limits, maxWaitMs: 0 })
     await begin()
     const [early, late] = [enter(), enter()]
@@ -556,7 +556,7 @@ describe('the figures and limits of a lane over Redis', () => {
     assert.deepEqual(late.decisions, [{ kind: 'overloaded' }])
   })
 
-  it('go to Redis when the replica leaves a lane that has become empty', async (t) => {
+  it('are given up in Redis when the replica leaves an empty lane', async (t) => {
     const { begin, admission, next, enter, answer, sent } = stage(t)
     await begin()
     const running = enter()
@@ -570,7 +570,7 @@ describe('the figures and limits of a lane over Redis', () => {
     assert.equal(admission.ownStatus().size, 0)
   })
 
-  it('send nothing when the replica leaves without Redis', async (t) => {
+  it('cause no call when the replica leaves without Redis', async (t) => {
     const { admission, sent } = stage(t)
     await admission.leaveLanes()
     assert.deepEqual(sent, [])

@@ -111,7 +111,7 @@ describe('several replicas on one Redis', () => {
     }
   })
 
-  it('[Q1] give back what a dead one held within its lease and a second, and grant nothing to it', async () => {
+  it('[Q1] free what a dead replica held within its lease and a second, and grant nothing to it', async () => {
     const [dead, alive] = [replica(), replica()] as const
     const lane = await openLane([dead, alive], { maxConcurrentRequests: 2 })
     const tickets: Ticket[] = []
@@ -140,7 +140,7 @@ describe('several replicas on one Redis', () => {
     await eventually('two more are admitted', () => admitted === 3)
   })
 
-  it('[Q2] keep the places of a replica whose connection is cut, in order', async () => {
+  it('[Q2] keep the places of a replica whose connection breaks, in order', async () => {
     const { proxy, url } = await proxied()
     const [cut, other] = [replica(url), replica()] as const
     const lane = await openLane([cut, other], { maxConcurrentRequests: 1 })
@@ -167,7 +167,7 @@ describe('several replicas on one Redis', () => {
     assert.deepEqual(decided, ['first admitted', 'second admitted', 'third admitted', 'fourth admitted'])
   })
 
-  it('[Q1] listen to nothing that an earlier connection still delivers', async () => {
+  it('[Q1] ignore everything that an earlier connection still delivers', async () => {
     const { proxy, url } = await proxied()
     const [asleep, other] = [replica(url), replica()] as const
     const lane = await openLane([asleep, other], { maxConcurrentRequests: 2 })
@@ -188,7 +188,7 @@ describe('several replicas on one Redis', () => {
     await eventually('and gives it back', async () => (await figures(other, lane)) === '1,1,0')
   })
 
-  it('[Q2] work through a slow network', async () => {
+  it('[Q2] work over a slow network', async () => {
     const { proxy, url } = await proxied()
     const [slow, other] = [replica(url), replica()] as const
     const lane = await openLane([slow, other], { maxConcurrentRequests: 1 })

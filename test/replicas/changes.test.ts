@@ -39,7 +39,7 @@ describe('a change at one replica', () => {
     await server.remove()
   })
 
-  it('[K3] is taken in by all others when the announcement resolves', async () => {
+  it('[K3] is applied by all others when the announcement resolves', async () => {
     const before = replicas.map(({ reads }) => reads)
     await replicas[0]!.changes.announce('accounts')
     assert.deepEqual(
@@ -48,7 +48,7 @@ describe('a change at one replica', () => {
     )
   })
 
-  it('[K3] names the replicas that did not answer, and they take it in when they are back', async () => {
+  it('[K3] names the replicas that did not answer, and they apply it when they are back', async () => {
     const [first, , apart] = replicas as [(typeof replicas)[0], unknown, (typeof replicas)[0]]
     proxy.blackHole(true)
     const before = apart.reads
@@ -67,7 +67,7 @@ describe('a change at one replica', () => {
     await eventually('it has read again', () => failing.reads > before)
   })
 
-  it('[K3] says so while Redis is away, and reaches the others afterwards', async () => {
+  it('[K3] reports that Redis is unreachable, and reaches the others afterwards', async () => {
     const [first, other] = replicas as [(typeof replicas)[0], (typeof replicas)[0]]
     await server.kill()
     assert.deepEqual(await first.changes.announce('accounts'), ['every other replica, because Redis does not answer'])
@@ -76,7 +76,7 @@ describe('a change at one replica', () => {
     await eventually('it has read again', () => other.reads > before)
   })
 
-  it('[K3] is told by a command on a machine without a replica, which hears who did not answer', async () => {
+  it('[K3] is announced by a command on a machine without a replica, which lists the replicas that did not answer', async () => {
     const before = replicas.map(({ reads }) => reads)
     assert.deepEqual(await notifyReplicas(server.url, ['accounts', 'keys'], systemClock), [])
     assert.deepEqual(
@@ -92,7 +92,7 @@ describe('a change at one replica', () => {
     ])
   })
 
-  it('[K3] does not wait for a replica that went away in order', async () => {
+  it('[K3] does not wait for a replica that has left', async () => {
     await replicas.pop()?.close()
     assert.deepEqual(await replicas[0]!.changes.announce('accounts'), [])
   })

@@ -62,7 +62,7 @@ describe('the replicas of a service', () => {
     cli([...args, '--data', service.dataDir])
   const ready = (service: WeirProcess): Promise<Response> => fetch(service.base.replace('/api/v1', '/readyz'))
 
-  it('are listed by each of them, with what they do', async () => {
+  it('are listed by each of them, with their load', async () => {
     const [one, other] = services as [WeirProcess, WeirProcess]
     const go = gate()
     engine.script = { tokens: ['a'], hold: { afterTokens: 0, until: go.opened } }
@@ -93,7 +93,7 @@ describe('the replicas of a service', () => {
     await Promise.all([running, waiting].map(async (answer) => assert.equal((await answer).status, 200)))
   })
 
-  it('[K3] are named when they do not answer that a key is revoked', async () => {
+  it('[K3] are named when they do not confirm that a key is revoked', async () => {
     const [one, asleep] = services as [WeirProcess, WeirProcess]
     const created = await weir(one, 'keys', 'create', '--workspace', 'default', '--json')
     const { data } = await listing(one)
@@ -112,7 +112,7 @@ describe('the replicas of a service', () => {
     })
   })
 
-  it('[Q6] drain one by one: what runs is finished, whoever waits or comes hears 503, and it leaves', async () => {
+  it('[Q6] drain one by one: running requests finish, waiting and new ones get 503, and the replica leaves', async () => {
     const [leaving, staying] = services as [WeirProcess, WeirProcess]
     const go = gate()
     engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: go.opened } }

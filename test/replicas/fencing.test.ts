@@ -18,7 +18,7 @@ const silent = laneScripts((name) => {
   return name === 'outside' ? lua.replace('PUBLISH', 'ECHO').replace("'weir:told:' .. replica, ", '') : lua
 })
 
-describe('a replica that is not who Redis thinks', () => {
+describe('a replica whose state differs from what Redis has', () => {
   let server: RedisServer
   let redis: Redis
   let lanes = 0
@@ -32,7 +32,7 @@ describe('a replica that is not who Redis thinks', () => {
   })
   beforeEach(() => redis.flushall())
 
-  it('[Q1] finds out that it slept through its lease before it acts on an answer', async () => {
+  it('[Q1] detects that it was suspended beyond its lease before it acts on an answer', async () => {
     let aheadMs = 0
     const clock = { ...systemClock, monotonic: () => performance.now() + aheadMs }
     const sleeper = testReplica(server.url, { clock })
@@ -58,7 +58,7 @@ describe('a replica that is not who Redis thinks', () => {
     await sleeper.close()
   })
 
-  it('[Q1] gets a grant that it was not told of with its next beat', async () => {
+  it('[Q1] gets a grant whose message it missed with its next heartbeat', async () => {
     const replica = testReplica(server.url)
     const lane = `lane ${++lanes}`
     replica.admission.setLanes(new Map([[lane, { ...limits, maxConcurrentRequests: 1 }]]))
@@ -76,7 +76,7 @@ describe('a replica that is not who Redis thinks', () => {
     await replica.close()
   })
 
-  it('[Q1] does not serve a grant that was taken back before it was heard, and waits for the next', async () => {
+  it('[Q1] does not serve a grant that was withdrawn before its message arrived, and waits for the next', async () => {
     const replica = testReplica(server.url)
     const lane = `lane ${++lanes}`
     const keys = laneKeys(lane)
@@ -108,7 +108,7 @@ describe('a replica that is not who Redis thinks', () => {
     await replica.close()
   })
 
-  it('[Q1] takes grants that it hears of together in one call, and none of them if one was taken back', async () => {
+  it('[Q1] acknowledges grants that arrive together in one call, and serves none if one was withdrawn', async () => {
     const replica = testReplica(server.url)
     const lane = `lane ${++lanes}`
     const keys = laneKeys(lane)
@@ -140,7 +140,7 @@ describe('a replica that is not who Redis thinks', () => {
     await replica.close()
   })
 
-  it('[Q1] is not heard as an earlier incarnation', async () => {
+  it('[Q1] is ignored as an earlier incarnation', async () => {
     const replica = testReplica(server.url)
     const lane = `lane ${++lanes}`
     replica.admission.setLanes(new Map([[lane, limits]]))
@@ -154,7 +154,7 @@ describe('a replica that is not who Redis thinks', () => {
     await replica.close()
   })
 
-  it('[Q1] does not admit into what was promised to another, and gets it when it is given back', async () => {
+  it('[Q1] gets no capacity that was promised to another, until it is returned', async () => {
     const [one, other] = [testReplica(server.url), testReplica(server.url)]
     const lane = `lane ${++lanes}`
     for (const { admission } of [one, other]) admission.setLanes(new Map([[lane, limits]]))
@@ -176,7 +176,7 @@ describe('a replica that is not who Redis thinks', () => {
     for (const replica of [one, other]) await replica.close()
   })
 
-  it('[Q1] waits one lease in a new epoch before anybody is admitted', async () => {
+  it('[Q1] waits one lease in a new epoch before any request is admitted', async () => {
     const startedAt = performance.now()
     const replica = testReplica(server.url)
     const lane = `lane ${++lanes}`

@@ -27,7 +27,7 @@ describe('PgBouncer in front of PostgreSQL', { skip: withoutPgBouncer }, () => {
     }
   }
 
-  it('is refused when it does not know the time limits, with what to write into its settings', async () => {
+  it('is refused if it does not accept the time limits, with the setting to add', async () => {
     await refused(
       await postgres.createDatabase(),
       { mode: 'transaction', ignored: [] },
@@ -35,7 +35,7 @@ describe('PgBouncer in front of PostgreSQL', { skip: withoutPgBouncer }, () => {
     )
   })
 
-  it('is refused when it drops them, with what to run instead', async () => {
+  it('is refused if it drops them, with the command to run', async () => {
     await refused(
       await postgres.createDatabase(),
       { mode: 'session' },
@@ -43,7 +43,7 @@ describe('PgBouncer in front of PostgreSQL', { skip: withoutPgBouncer }, () => {
     )
   })
 
-  it('is refused when it keeps no transaction together', async () => {
+  it('is refused if it splits transactions over connections', async () => {
     await refused(
       await limitWaits(await postgres.createDatabase()),
       { mode: 'statement' },
@@ -51,7 +51,7 @@ describe('PgBouncer in front of PostgreSQL', { skip: withoutPgBouncer }, () => {
     )
   })
 
-  it('may give each transaction another connection: services and PostgreSQL are killed, and no row is lost or doubled', async () => {
+  it('may use another connection for each transaction: services and PostgreSQL are killed, and no row is lost or duplicated', async () => {
     assert.ok((await killServicesAndPostgres(1, { mode: 'transaction', connections: 4 })) > 0)
   })
 

@@ -70,7 +70,7 @@ describe('several services on one PostgreSQL', () => {
   const allReport = async (state: string): Promise<boolean> =>
     (await Promise.all(services.map(databaseOf))).every((it) => it === state)
 
-  it('start at the same time, and make one set of tables, one workspace and one price', async () => {
+  it('start at the same time, and create one set of tables, one workspace and one price', async () => {
     assert.match(key, /^weir_\w+$/, 'one of them made the first key')
     const { data } = (await command('workspaces', 'list')).json<{ data: readonly object[] }>()
     assert.equal(data.length, 1)
@@ -103,7 +103,7 @@ describe('several services on one PostgreSQL', () => {
     assert.equal(versions.size, 1)
   })
 
-  it('go on without the database, and bring their rows there when it is back', async () => {
+  it('keep serving without the database, and deliver their rows when it is back', async () => {
     const before = new Set(await idsInLedger())
     await postgres.kill()
     const ids = await Promise.all([...services, ...services, ...services].map((service) => idOf(ask(service))))
@@ -128,7 +128,7 @@ describe('several services on one PostgreSQL', () => {
     await eventually('the database is up', () => allReport('up'))
   })
 
-  it('refuse to start without the database, in one line that says what to do and shows no password', async () => {
+  it('refuse to start without the database, in one line with advice and without the password', async () => {
     await postgres.kill()
     try {
       const { code, stderr } = await cli(['serve', '--data', join(elsewhere, 'new')], { environment })

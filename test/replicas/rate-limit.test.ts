@@ -32,7 +32,7 @@ describe('the rate limit of several replicas', () => {
 
   const workspace = (): RateSubject => ({ kind: 'workspace', id: `ws_${++subjects}` })
 
-  it('[R1] is exact over all of them, whatever their clocks say', async () => {
+  it('[R1] is exact over all of them, whatever their clocks show', async () => {
     const limiters = replicas.map(({ limiter }) => limiter)
     const [requests, limit] = [10_000, 3333]
     const minutes = await takenByMinute(limiters, workspace(), { requests, limit, atOnce: 2000 })
@@ -52,14 +52,14 @@ describe('the rate limit of several replicas', () => {
     assert.ok(Math.abs(secondsLeft - (resetAt - Date.now() / 1000)) <= 2, `${secondsLeft}`)
   })
 
-  it('[R1] counts workspaces and addresses apart', async () => {
+  it('[R1] counts workspaces and addresses separately', async () => {
     const [one, other] = replicas.map(({ limiter }) => limiter) as [RateLimiter, RateLimiter]
     assert.equal((await one.take({ kind: 'workspace', id: 'same' }, 1)).accepted, true)
     assert.equal((await other.take({ kind: 'address', id: 'same' }, 1)).accepted, true)
     assert.equal((await other.take({ kind: 'workspace', id: 'same' }, 1)).accepted, false)
   })
 
-  it('[R1] is a part of the limit at each of them while Redis is away', async () => {
+  it('[R1] is a part of the limit at each of them while Redis is unreachable', async () => {
     await roomInThisMinute()
     const subject = workspace()
     await eventually('each knows the others', () => replicas.every(({ replica }) => replica.link.replicas() === 4))

@@ -73,7 +73,7 @@ function load(replicas: readonly TestReplica[], lane: string, callers: number) {
   }
 }
 
-describe('while Redis is away', () => {
+describe('while Redis is unreachable', () => {
   let server: RedisServer
   let replicas: TestReplica[]
   const lane = 'shared lane'
@@ -100,7 +100,7 @@ describe('while Redis is away', () => {
   }
 
   for (const isEmpty of [true, false]) {
-    it(`[Q1] all serve on within the whole, and it comes back ${isEmpty ? 'empty' : 'with old data'}`, async (t) => {
+    it(`[Q1] all replicas keep serving within the whole limit, and Redis returns ${isEmpty ? 'empty' : 'with old data'}`, async (t) => {
       const { figures: seen, hold, end } = load(replicas, lane, 40)
       t.after(end)
       await eventually('requests are served', () => seen.served > 60)
@@ -124,7 +124,7 @@ describe('while Redis is away', () => {
     })
   }
 
-  it('[Q1] an idle service goes on with what each replica was promised', async (t) => {
+  it('[Q1] an idle service uses what each replica was promised', async (t) => {
     await sleep(LEASE_MS / 2)
     await server.kill()
     await allAre('apart')
@@ -136,7 +136,7 @@ describe('while Redis is away', () => {
     await server.start()
   })
 
-  it('[Q1] what is in flight is said again before anybody is admitted', async () => {
+  it('[Q1] requests in flight are reported again before any request is admitted', async () => {
     const [holder, other] = replicas as [TestReplica, TestReplica]
     const tickets = Array.from({ length: 8 }, () => holder.admission.enter(lane, 1, () => {}))
     await eventually('all is taken', async () => (await figures()) === '8,8,0')
@@ -153,7 +153,7 @@ describe('while Redis is away', () => {
     waiting.leave()
   })
 
-  it('[Q1] a replica that cannot tell whether Redis is away stops when its lease ends', async () => {
+  it('[Q1] a replica that cannot tell whether Redis is down stops when its lease ends', async () => {
     server.signal('SIGSTOP')
     await allAre('stopped')
     const decision = await new Promise((resolve) => void replicas[0]!.admission.enter(lane, 1, resolve))

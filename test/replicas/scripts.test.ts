@@ -35,7 +35,7 @@ describe('the scripts of replicas', () => {
       [epoch: string, quiet: number, replicas: number, isDrainRequested: number]
     >
 
-  it('[Q1] begin an epoch that is quiet for one lease, and stay in it', async () => {
+  it('[Q1] start an epoch that admits nothing for one lease, and stay in it', async () => {
     const [epoch, quiet, replicas] = await live('one')
     assert.deepEqual([quiet, replicas], [LEASE_US, 1])
     const [same, left, both] = await live('two')
@@ -45,7 +45,7 @@ describe('the scripts of replicas', () => {
     assert.equal((await live('one'))[1], 0)
   })
 
-  it('[Q1] begin another epoch on another server, without the replicas of the last one', async () => {
+  it('[Q1] start a new epoch on another server, without the replicas of the last one', async () => {
     const [epoch] = await live('one', 'run', '{"a":1}')
     await redis.hset(HASH, 'drain two', 1)
     const [next, quiet, replicas] = await live('two', 'another run')
@@ -55,7 +55,7 @@ describe('the scripts of replicas', () => {
     assert.equal(await redis.hexists(HASH, 'drain two'), 0)
   })
 
-  it('[Q1] forget a replica when its lease has ended, with what it said and was asked', async () => {
+  it('[Q1] forget a replica when its lease has ended, with its state and its drain request', async () => {
     await live('one')
     await live('dead')
     await redis.hset(HASH, 'drain dead', 1)
@@ -79,7 +79,7 @@ describe('the scripts of replicas', () => {
     return { run, membership, follow } as unknown as RedisLink
   }
 
-  it('list those that live with what they said, and ask one of them to drain', async () => {
+  it('list the live replicas with their state, and request one of them to drain', async () => {
     const loaded: string[] = []
     const replicas = replicaList(link(({ scripts }) => void loaded.push(...scripts.map((it) => it.lua))))
     assert.deepEqual(loaded, [lua('cluster/redis', 'listed'), lua('cluster/redis', 'drain')])
@@ -103,7 +103,7 @@ describe('the scripts of replicas', () => {
     assert.deepEqual([(await live('one'))[3], (await live('two'))[3]], [1, 0])
   })
 
-  it('count a change, publish it with its version, and name those that live', async () => {
+  it('count a change, publish it with its version, and return the live replicas', async () => {
     await live('one')
     await live('dead')
     await redis.zadd(LEASES, await nowUs(), 'dead')
@@ -166,7 +166,7 @@ describe('the scripts of replicas', () => {
     assert.equal((await take(3, 0)).count, 0, 'what the last minute had counts no more')
   })
 
-  it('[Q1] give the figures of a lane at one instant, and none of a lane that no replica has open', async () => {
+  it('[Q1] return the figures of a lane at one instant, and none of a lane that no replica has open', async () => {
     const scripts = laneScripts()
     const keys = laneKeys('lane')
     const run = (name: keyof typeof scripts, ...values: (string | number)[]) =>

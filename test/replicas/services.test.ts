@@ -82,7 +82,7 @@ describe('several services on one Redis', () => {
     await eventually('all is free', async () => (await lane(one)) === '0 in flight, 0 queued')
   })
 
-  it('[Q1] get back what a killed one held, within its lease and a second', async () => {
+  it('[Q1] free what a killed one held, within its lease and a second', async () => {
     const [killed, alive] = services as [WeirProcess, WeirProcess]
     const go = gate()
     engine.script = { tokens: ['a'], hold: { afterTokens: 0, until: go.opened } }
@@ -105,7 +105,7 @@ describe('several services on one Redis', () => {
     await eventually('it is back', async () => (await states()) === 'joined,joined', 20_000)
   })
 
-  it('[Q1] listen to a process that was stopped only after it has joined again', async () => {
+  it('[Q1] ignore a process that was suspended until it has joined again', async () => {
     const [asleep, alive] = services as [WeirProcess, WeirProcess]
     const go = gate()
     engine.script = { tokens: ['a'], hold: { afterTokens: 0, until: go.opened } }
@@ -123,7 +123,7 @@ describe('several services on one Redis', () => {
     await eventually('all is free', async () => (await lane(alive)) === '0 in flight, 0 queued')
   })
 
-  it('show that Redis is away, and serve their share', async () => {
+  it('report that Redis is unreachable, and serve their allotments', async () => {
     engine.script = { tokens: ['a'] }
     await eventually('both were promised a part', async () => (await promises()) === 2)
     await lane(services[0]!)

@@ -103,7 +103,7 @@ for (const adapter of storeAdapters) {
       assert.equal(await settled(workspace.current.id), limit)
     })
 
-    it('counts what the database had before, and says what is spent and held', async () => {
+    it('counts what the database had before, and reports what is spent and reserved', async () => {
       const workspace = limitedWorkspace(100n * CENT)
       const earlier = await spendReplica(server.url, store, workspace)
       await settledEpoch(earlier.replica)
@@ -152,7 +152,7 @@ for (const adapter of storeAdapters) {
       assert.equal(await codeOf(decided(() => other.serve(1n, 0n))), 'spend_limit_exceeded')
     })
 
-    it('is kept while Redis is away: within what was held, and then with 503', async () => {
+    it('is kept while Redis is unreachable: within what was reserved, and then with 503', async () => {
       const workspace = limitedWorkspace(100n * CENT)
       const [one, other] = (await start(workspace, { shipsItself: false })) as [SpendReplica, SpendReplica]
       const hold = await decided(() => one.spending.hold(workspace.current, 40n * CENT))
@@ -172,7 +172,7 @@ for (const adapter of storeAdapters) {
       }
     })
 
-    it('follows a changed limit, and a soft one that becomes hard, with what runs elsewhere', async () => {
+    it('follows a changed limit, and a soft one that becomes hard, including requests at other replicas', async () => {
       const workspace = limitedWorkspace(10n * CENT, true)
       const [one, other] = (await start(workspace)) as [SpendReplica, SpendReplica]
       const running = await decided(() => one.spending.hold(workspace.current, 30n * CENT))
@@ -192,7 +192,7 @@ for (const adapter of storeAdapters) {
       assert.equal(await codeOf(decided(() => one.serve(1000n * CENT, 0n))), 'served')
     })
 
-    it('shows in the headers what others have spent, and is told of once when it is reached', async () => {
+    it('shows in the headers what other replicas have spent, and is reported once when it is reached', async () => {
       for (const isSoft of [false, true]) {
         const reported: PicoAud[] = []
         const workspace = limitedWorkspace(5n * CENT, isSoft)

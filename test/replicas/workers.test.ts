@@ -130,7 +130,7 @@ describe('weir serve --workers', () => {
     return data.length
   }
 
-  it('delivers what an earlier worker left that there is no more', async () => {
+  it('delivers the journal of a worker that no longer exists', async () => {
     await eventually('it is delivered', () => log().includes('delivered the journal of a directory'))
     const left = journalFolder(workerDirectory(join(folder, 'data'), WORKERS + 1))
     assert.deepEqual(readdirSync(left), ['owner'])
@@ -150,7 +150,7 @@ describe('weir serve --workers', () => {
     assert.equal(await settledRequests(), 60)
   })
 
-  it('gives each worker as many of the connections that callers keep', async (t) => {
+  it('gives each worker the same number of keep-alive connections', async (t) => {
     const served = async (): Promise<readonly number[]> => {
       const token = readFileSync(join(folder, 'data', 'operator-token'), 'utf8').trim()
       const response = await fetch(`${note.operator}/metrics`, { headers: { authorization: `Bearer ${token}` } })
@@ -175,7 +175,7 @@ describe('weir serve --workers', () => {
     )
   })
 
-  it('knows whoever signed in to the console, at whichever worker', async () => {
+  it('accepts a console session at every worker', async () => {
     const session = (method: string, headers: object, body?: object): Promise<Response> =>
       fetch(note.api.replace('/api/v1', '/console/api/session'), {
         method,
@@ -212,7 +212,7 @@ describe('weir serve --workers', () => {
     assert.equal(newest.length, 20)
   })
 
-  it('has one listener for the operator, whose metrics are of all workers', async () => {
+  it('has one listener for the operator, whose metrics cover all workers', async () => {
     const token = readFileSync(join(folder, 'data', 'operator-token'), 'utf8').trim()
     const response = await fetch(`${note.operator}/metrics`, { headers: { authorization: `Bearer ${token}` } })
     const text = await response.text()
@@ -324,7 +324,7 @@ describe('weir serve --workers', () => {
     for (const status of statuses) assert.ok([200, 503].includes(status), `${status}`)
   })
 
-  it('says who has the port, if it is taken', async () => {
+  it('names the process that has the port, if it is taken', async () => {
     const { port } = new URL(note.api)
     const elsewhere = ['--config', join(folder, 'weir.yaml'), '--data', join(folder, 'other'), '--port', port]
     const { code, stderr } = await cli(['serve', '--workers', '2', ...elsewhere])
@@ -344,7 +344,7 @@ describe('weir serve --workers', () => {
     assert.equal(await within(60_000, 'it ends', over), 0)
   })
 
-  it('if the process that started them is killed, they finish what runs, and end', async (t) => {
+  it('finish running requests and end, if the process that started them is killed', async (t) => {
     await start()
     const workers = await pids()
     const go = gate()
@@ -368,13 +368,13 @@ describe('weir serve --workers', () => {
 })
 
 describe('weir serve --workers without what workers share', () => {
-  it('says what is missing, and how to start it', async () => {
+  it('reports what is missing, and how to start it', async () => {
     const { code, stderr } = await cli(['serve', '--workers', '2'])
     assert.equal(code, 1)
     assert.match(stderr, /--workers needs Redis .* and PostgreSQL .*docker run .*WEIR_REDIS_URL=.*WEIR_DATABASE_URL=/)
   })
 
-  it('takes a number of workers only', async () => {
+  it('accepts only a number of workers', async () => {
     for (const wrong of ['0', 'many', '1.5', '1000']) {
       const { code, stderr } = await cli(['serve', '--workers', wrong])
       assert.deepEqual([code, stderr.includes('from 1 to 256')], [2, true])

@@ -143,7 +143,7 @@ for (const name of Object.keys(proxies)) {
     }
 
     for (const { name, bytes } of hostileRequests) {
-      it(`smuggle nothing, and leave the answers of others alone: ${name}`, async () => {
+      it(`smuggle nothing, and do not change the answers of other callers: ${name}`, async () => {
         const from = echo.headers.length
         const attacker = await rawClient(url)
         const beside = victim()

@@ -169,9 +169,9 @@ describe(`a soak of ${minutes} minutes, WEIR_SEED=${seed}`, () => {
     assert.ok(late < early * MEMORY_TOLERANCE.factor + MEMORY_TOLERANCE.bytes)
   })
 
-  it('leaves no lane, hold, intent or upload behind, and its books fit', () => stage.assertIdle())
+  it('leaves no lane, reservation, intent or upload behind, and its ledger reconciles', () => stage.assertIdle())
 
-  it('has a ledger that says what the engine counted', async (t) => {
+  it('has a ledger that matches the engine’s counts', async (t) => {
     const rows = new Map((await stage.ledger()).map((row) => [row.requestId, row]))
     const outcomes: Record<string, number> = {}
     for (const { outcome } of rows.values()) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1

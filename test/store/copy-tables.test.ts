@@ -65,7 +65,7 @@ describe('the tables of one database', () => {
     }
   })
 
-  it('go on where an earlier copy was cut off, and are not copied twice', async (t) => {
+  it('continue where an earlier copy was interrupted, and are not copied twice', async (t) => {
     const [from, to] = [emptyDatabase(t), emptyDatabase(t)]
     const rows = Array.from({ length: 1500 }, (_, index) => sampleRow(`request ${index}`, { settledAt: index }))
     await storeOn(from, '').addRows(rows)

@@ -13,7 +13,7 @@ describe('an error of PostgreSQL', () => {
   const explained = (code: string | undefined, message = 'reason'): Error =>
     postgres.explainPostgresError(error(message, { code }), 'address')
 
-  it('says whether PostgreSQL is away: without a state, 08, 57P and 25P03', () => {
+  it('shows whether PostgreSQL is unreachable: without a state, 08, 57P and 25P03', () => {
     for (const code of [undefined, 'ECONNREFUSED', '08006', '57P01', '25P03'])
       assert.ok(postgres.isAway(error('x', { code })), code)
     for (const code of ['57014', '55P03', '25P02', '23505', '40001', '53300', '28P01', '00000'])
@@ -21,7 +21,7 @@ describe('an error of PostgreSQL', () => {
     assert.ok(!postgres.isAway(new RefusedWrite('x')))
   })
 
-  it('is a refusal for good if it is about values: 22, 23 and 54', () => {
+  it('is a permanent refusal if it is about values: 22, 23 and 54', () => {
     for (const code of ['22003', '23505', '54000']) {
       const refused = explained(code)
       assert.ok(refused instanceof RefusedWrite, code)
@@ -32,7 +32,7 @@ describe('an error of PostgreSQL', () => {
     for (const code of ['40001', '57014', '12200']) assert.ok(!(explained(code) instanceof RefusedWrite), code)
   })
 
-  it('says what to do, with a code of its own', () => {
+  it('is explained with advice, and a code of its own', () => {
     const known: readonly (readonly [string | undefined, string, string, RegExp])[] = [
       ['28P01', 'wrong password', 'ERR_DATABASE_LOGIN', /^address: .*\(wrong password\): correct the user/],
       ['3D000', 'no database', 'ERR_DATABASE_MISSING', /^address: no database: create it with createdb/],
@@ -62,7 +62,7 @@ describe('an error of PostgreSQL', () => {
     )
   })
 
-  it('is handed on as it is if it is known already, or about a statement', () => {
+  it('is passed on unchanged if it is explained already, or about a statement', () => {
     for (const it of [error('x', { code: 'ERR_DATABASE_BUSY' }), error('x', { code: '40001' })])
       assert.equal(postgres.explainPostgresError(it, 'address'), it)
     assert.equal(postgres.explainPostgresError('text', 'address').message.includes('(text)'), true)
@@ -77,7 +77,7 @@ describe('an error of PostgreSQL', () => {
 })
 
 describe('a statement for PostgreSQL', () => {
-  it('has numbered places, and one call for each set of values', () => {
+  it('has numbered placeholders, and one call for each set of values', () => {
     const statement = {
       sql: 'SELECT ? + ?',
       runs: [
@@ -92,7 +92,7 @@ describe('a statement for PostgreSQL', () => {
     ])
   })
 
-  it('has one call for rows that are given, with an array for each column', () => {
+  it('has one call for given rows, with an array for each column', () => {
     const sql = 'INSERT INTO t SELECT * FROM unnest(?, ?)'
     const given = { sql, returns: 'nothing', isForGiven: true } as const
     const runs = [
@@ -105,7 +105,7 @@ describe('a statement for PostgreSQL', () => {
     assert.deepEqual(callsOf({ ...given, runs: [] }), [])
   })
 
-  it('refuses values that no table takes', () => {
+  it('refuses values that no table can hold', () => {
     for (const value of [undefined, true, {}, Symbol('x')]) {
       const runs = [[value as unknown as string]]
       assert.throws(() => callsOf({ sql: '?', runs, returns: 'rows' }), RefusedWrite)
@@ -114,13 +114,13 @@ describe('a statement for PostgreSQL', () => {
 })
 
 describe('an error of SQLite', () => {
-  it('is known by its primary code', () => {
+  it('is recognised by its primary code', () => {
     assert.equal(sqlite.sqliteCode({ errcode: 5 }), 5)
     assert.equal(sqlite.sqliteCode({ errcode: 2067 }), 19)
     for (const other of [undefined, {}, { errcode: '5' }]) assert.equal(sqlite.sqliteCode(other), undefined)
   })
 
-  it('says what to do, with a code of its own', () => {
+  it('is explained with advice, and a code of its own', () => {
     const known: readonly (readonly [object, string, RegExp])[] = [
       [{ errcode: 5 }, 'ERR_DATA_DIR_LOCKED', /another program keeps \/data\/weir\.db locked \(x\)/],
       [{ errcode: 11 }, 'ERR_DATA_DIR_DAMAGED', /\/data is damaged \(x\) .* weir restore FILE --force/],
@@ -145,7 +145,7 @@ describe('an error of SQLite', () => {
     assert.equal(sqlite.explainSqliteError('text', '/data').message, 'text')
   })
 
-  it('is a refusal for good if it is about values', () => {
+  it('is a permanent refusal if it is about values', () => {
     for (const properties of [
       { errcode: 18 },
       { errcode: 2067 },

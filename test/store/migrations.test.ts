@@ -101,7 +101,7 @@ describe('the migrations', () => {
     assert.deepEqual(readdirSync(folder).toSorted(), sqliteSteps)
   })
 
-  it('begin with the tables that schema 1 had, to the letter', (t) => {
+  it('begin with exactly the tables that schema 1 had', (t) => {
     const fresh = new DatabaseSync(':memory:')
     t.after(() => fresh.close())
     fresh.exec(readSqliteStep(sqliteSteps[0]))
@@ -115,7 +115,7 @@ describe('the migrations', () => {
     assert.deepEqual([versionOf(old), versionOf(fresh)], [sqliteSteps.length, sqliteSteps.length])
   })
 
-  it('are taken once when several processes open the directory at the same time', async (t) => {
+  it('are applied once when several processes open the directory at the same time', async (t) => {
     const dataDir = oldDirectory(t)
     const before = look(dataDir, requestsIn)
     const stores = await Promise.all([0, 1, 2, 3].map(() => openStore({ dataDir, exclusive: false })))
@@ -125,7 +125,7 @@ describe('the migrations', () => {
     assert.equal(look(dataDir, (database) => database.prepare('SELECT * FROM data_directory').all()).length, 1)
   })
 
-  it('are not taken by a command while a service of an older version runs', async (t) => {
+  it('are not applied by a command while a service of an older version runs', async (t) => {
     const dataDir = oldDirectory(t)
     const service = takeServiceLock(dataDir)
     await assert.rejects(openStore({ dataDir, exclusive: false }), {
@@ -176,7 +176,7 @@ describe('a data directory of schema 1', () => {
     assert.equal(open.filter(({ requestId }) => !settled.has(requestId)).length, 3)
   })
 
-  it('goes on: what was open is settled at nothing, the ledger reconciles, and the figures are the old ones', async (t) => {
+  it('keeps working: open requests are settled at nothing, the ledger reconciles, and the figures are unchanged', async (t) => {
     const dataDir = oldDirectory(t)
     const store = await openStore({ dataDir, exclusive: true })
     t.after(() => store.close())
@@ -223,7 +223,7 @@ describe('a data directory of schema 1', () => {
     )
   })
 
-  it('still knows its callers, limits and prices', async (t) => {
+  it('keeps its callers, limits and prices', async (t) => {
     const store = await openStore({ dataDir: oldDirectory(t), exclusive: true })
     t.after(() => store.close())
     const accounts = await openAccounts(store, { now: () => november.from, monotonic: () => 0 }, memoryChanges())

@@ -71,7 +71,7 @@ describe('connections to PostgreSQL', () => {
     return { proxy, address: url.replace(`:${server.port}/`, `:${proxy.port}/`) }
   }
 
-  it('are given up with their transaction when they do not answer in time, and PostgreSQL counts as away', async (t) => {
+  it('are dropped with their transaction when they do not answer in time, and PostgreSQL counts as unreachable', async (t) => {
     const { proxy, address } = await throughProxy(t)
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const connections = await open(t, address)
@@ -99,7 +99,7 @@ describe('connections to PostgreSQL', () => {
     assert.notEqual(await connections.use(pidOf), before)
   })
 
-  it('are given up after a failure that did not come from PostgreSQL, whatever state they are in', async (t) => {
+  it('are dropped after a failure that PostgreSQL did not report, whatever their state', async (t) => {
     const connections = await open(t)
     const pid = await connections.use(pidOf)
     const failing = connections.use(async (client) => {
@@ -111,7 +111,7 @@ describe('connections to PostgreSQL', () => {
     assert.notEqual(await connections.use(pidOf), pid)
   })
 
-  it('have no transaction open after PostgreSQL has ended a statement for its time', async (t) => {
+  it('have no transaction open after PostgreSQL has timed out a statement', async (t) => {
     const database = await openPostgres({ url, connectionsMax: 1 })
     t.after(() => database.close())
     const other = await open(t)
@@ -146,7 +146,7 @@ describe('connections to PostgreSQL', () => {
     assert.deepEqual(reported, [])
   })
 
-  it('may all be in use for a while: that is refused in time, and PostgreSQL does not count as away', async (t) => {
+  it('may all be in use for a while: waiting calls are refused in time, and PostgreSQL does not count as unreachable', async (t) => {
     const connections = await open(t)
     const using = await busy(connections)
     t.mock.timers.enable({ apis: ['setTimeout'] })
@@ -170,7 +170,7 @@ describe('connections to PostgreSQL', () => {
     assert.deepEqual(reported, [])
   })
 
-  it('notice a server that ends while nobody uses them, once', async (t) => {
+  it('detect once that the server has ended while they are idle', async (t) => {
     const { proxy, address } = await throughProxy(t)
     const connections = await open(t, address, 2)
     const both = [await busy(connections), await busy(connections)]
@@ -181,7 +181,7 @@ describe('connections to PostgreSQL', () => {
     await connections.use(pidOf)
   })
 
-  it('that were closed while the server is away refuse work', async (t) => {
+  it('refuse work if they were closed while the server is unreachable', async (t) => {
     const { proxy, address } = await throughProxy(t)
     const connections = await open(t, address)
     await proxy.refuse()
@@ -191,7 +191,7 @@ describe('connections to PostgreSQL', () => {
     await assert.rejects(connections.use(pidOf), /the store is closed/)
   })
 
-  it('are all closed when what has to be prepared fails', async () => {
+  it('are all closed if their preparation fails', async () => {
     const failing = openConnections({ url, connectionsMax: 1, prepare: () => Promise.reject(new Error('not fit')) })
     await assert.rejects(failing, { code: 'ERR_DATABASE_AWAY', message: /not fit/ })
     const count = async (client: PoolClient): Promise<bigint> =>
@@ -205,7 +205,7 @@ describe('connections to PostgreSQL', () => {
     }
   })
 
-  it('give integers as bigint, also sums, and everything else as text', async (t) => {
+  it('return integers as bigint, also sums, and everything else as text', async (t) => {
     const connections = await open(t)
     const { rows } = await connections.use((client) =>
       client.query(`SELECT 1::int2 AS small, 2::int4 AS middle, 9007199254740993::int8 AS large,

@@ -15,7 +15,7 @@ describe('PostgreSQL with TLS', () => {
 
   const open = (address: string) => openPostgres({ url: address, connectionsMax: 2 })
 
-  it('is reached through TLS when its certificate is the one that is given, and transactions work there', async () => {
+  it('is reached through TLS when it has the given certificate, and transactions work there', async () => {
     const database = await open(`${url}?sslmode=verify-full&sslrootcert=${server.certificate}`)
     try {
       const [row] = await readRows(
@@ -34,7 +34,7 @@ describe('PostgreSQL with TLS', () => {
     }
   })
 
-  it('is refused when nobody vouches for its certificate, or when it is for another name', async () => {
+  it('is refused when its certificate is not trusted, or is for another name', async () => {
     await assert.rejects(open(`${url}?sslmode=verify-full`), {
       code: 'ERR_DATABASE_CERTIFICATE',
       message:
@@ -47,7 +47,7 @@ describe('PostgreSQL with TLS', () => {
     })
   })
 
-  it('says which file is missing', async () => {
+  it('is refused with the name of a missing file', async () => {
     await assert.rejects(open(`${url}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`), {
       code: 'ERR_DATABASE_FILE',
       message: /^postgres:\S+: \/nowhere\/ca\.pem does not exist: correct sslrootcert/,

@@ -106,14 +106,14 @@ describe('PostgreSQL behind the store', () => {
       )
     })
 
-    it('are taken once when several replicas start at the same time', async () => {
+    it('are applied once when several replicas start at the same time', async () => {
       const fresh = await server.createDatabase()
       const [one] = await Promise.all([0, 1, 2, 3].map(() => open(fresh)))
       const taken = await readRows(one!, 'SELECT step FROM schema_steps')
       assert.equal(taken.length, postgresSteps.length)
     })
 
-    it('do not make a start wait for another one when there is none to take', async () => {
+    it('do not make a start wait for another one when there is nothing to apply', async () => {
       const client = new Client(url)
       await client.connect()
       try {
@@ -124,7 +124,7 @@ describe('PostgreSQL behind the store', () => {
       }
     })
 
-    it('are refused when a newer version of Weir has taken more', async () => {
+    it('are refused when a newer version of Weir has applied more', async () => {
       const newer = await server.createDatabase()
       const one = await open(newer)
       const statements = [command('INSERT INTO schema_steps VALUES (?)', postgresSteps.length + 1)]
@@ -136,7 +136,7 @@ describe('PostgreSQL behind the store', () => {
     })
   })
 
-  it('keeps its word: rows and documents cannot be changed or removed, by anybody', async () => {
+  it('enforces immutability: rows and documents can never be changed or removed', async () => {
     const store = await openStore({ dataDir, databaseUrl: url, exclusive: false })
     opened.push(store)
     await store.addRows([sampleRow('for good')])
@@ -167,7 +167,7 @@ describe('PostgreSQL behind the store', () => {
     }
   })
 
-  it('reads several tables at one moment', async () => {
+  it('reads several tables at one instant', async () => {
     const statements = [
       query('SELECT count(*) AS rows FROM ledger'),
       query('SELECT pg_sleep(0.2)'),
@@ -181,14 +181,14 @@ describe('PostgreSQL behind the store', () => {
     assert.deepEqual(first, last)
   })
 
-  it('lets the thread of a projector end', async () => {
+  it('does not keep the thread of a projector running', async () => {
     const journalFolder = join(dataDir, 'journal')
     const thread = projectorThread({ dataDir, databaseUrl: url, journalFolder, owner: 'own' }, { setAside() {} })
     await thread.apply([])
     await within(20_000, 'the thread has ended', thread.close())
   })
 
-  it('says in one line what to do when it cannot be opened, without the password', async () => {
+  it('explains in one line why it cannot be opened, without the password', async () => {
     const wrong: readonly (readonly [string, string, RegExp])[] = [
       [url.replace(/\/weir_\d+$/, '/nothing'), 'ERR_DATABASE_MISSING', /"nothing" does not exist: create it/],
       [url.replace('weir:', 'nobody:'), 'ERR_DATABASE_LOGIN', /PostgreSQL refuses the login .*: correct the user/],
@@ -224,7 +224,7 @@ describe('PostgreSQL behind the store', () => {
     }
   })
 
-  it('tells when it is away and when it is back, and refuses at once meanwhile', async () => {
+  it('reports when it is unreachable and when it is back, and refuses at once meanwhile', async () => {
     const reported: string[] = []
     const events = {
       ended: ({ message }: Error) => reported.push(message.replace(/.*: PostgreSQL does not answer.*/, 'away')),

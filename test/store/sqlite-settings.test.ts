@@ -7,7 +7,7 @@ import { readRows } from '../../src/store/database.ts'
 import { openSqlite } from '../../src/store/sqlite/client.ts'
 
 describe('the SQLite database', () => {
-  it('has committed a transaction only when the disk has it, and keeps its references', async (t) => {
+  it('commits a transaction only when it is on the disk, and enforces foreign keys', async (t) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'weir-sqlite-'))
     t.after(() => rmSync(dataDir, { recursive: true, force: true }))
     const database = await openSqlite({ dataDir, exclusive: false })

@@ -35,7 +35,7 @@ describe('a start', () => {
     assert.equal(rows(), 4, 'a key in use is in memory')
   })
 
-  it('makes a mistyped key no question for the database', async (t) => {
+  it('looks up no mistyped key in the database', async (t) => {
     const books = await testBooks(1000)
     t.after(() => books.close())
     const { store, transactions } = await watchedStore(t, books.dataDir)

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { statementCache } from '../../src/store/sqlite/statement-cache.ts'
 
 describe('the cache of prepared statements', () => {
-  it('stays bounded however many shapes callers think up, and keeps the one that is always in use', () => {
+  it('stays bounded however many shapes of statements callers cause, and keeps the one that is always in use', () => {
     let prepared = 0
     const cache = statementCache(10, (sql) => ({ sql, turn: ++prepared }))
     const ledger = cache.get('INSERT INTO ledger')

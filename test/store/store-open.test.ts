@@ -20,7 +20,7 @@ function emptyFolder(t: TestContext): string {
 const databaseUrl = 'postgres://weir@127.0.0.1:1/weir'
 
 describe('a store on PostgreSQL', () => {
-  it('is refused for the service if its directory has books of its own, and gives the directory back', async (t) => {
+  it('is refused for the service if its directory has a ledger of its own, and unlocks the directory', async (t) => {
     const dataDir = emptyFolder(t)
     await assert.rejects(openStore({ dataDir, databaseUrl, exclusive: true }), ({ code }: NodeJS.ErrnoException) => {
       return code !== 'ERR_DATA_DIR_LEDGER'
@@ -35,7 +35,7 @@ describe('a store on PostgreSQL', () => {
     })
   })
 
-  it('is taken to have books, and is not looked for in the data directory', (t) => {
+  it('counts as an existing ledger, and is not searched in the data directory', (t) => {
     const dataDir = emptyFolder(t)
     assert.deepEqual([hasLedger({ dataDir }), hasLedger({ dataDir, databaseUrl })], [false, true])
     writeFileSync(join(dataDir, 'weir.db'), '')
@@ -45,7 +45,7 @@ describe('a store on PostgreSQL', () => {
   })
 })
 
-describe('the steps to the tables of PostgreSQL', () => {
+describe('the migration steps of PostgreSQL', () => {
   /** A server that has taken so many steps, and fails at what this matches. */
   function server(taken: number, failsAt?: RegExp) {
     const asked: string[] = []
@@ -62,7 +62,7 @@ describe('the steps to the tables of PostgreSQL', () => {
     return { client: { query } as unknown as ClientBase, asked }
   }
 
-  it('are taken in one transaction, and none of them if one fails', async () => {
+  it('are applied in one transaction, and none of them if one fails', async () => {
     const done = server(postgresSteps.length)
     await migratePostgres(done.client, 'db')
     assert.ok(!done.asked.includes('INSERT INTO'))
@@ -77,7 +77,7 @@ describe('the steps to the tables of PostgreSQL', () => {
 })
 
 describe('a store in this thread', () => {
-  it('reads what was written: arrivals, when keys were used, and the row that came last', async (t) => {
+  it('reads what was written: arrivals, when keys were used, and the last row', async (t) => {
     const store = await openStoreHere({ dataDir: emptyFolder(t), exclusive: false })
     t.after(() => store.close())
     await store.createWorkspace({ id: 'ws_1', name: 'acme', requestsPerMinute: null, createdAt: 1 })

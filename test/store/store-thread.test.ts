@@ -48,7 +48,7 @@ async function bench(t: TestContext): Promise<Bench> {
 }
 
 describe('a store thread that ends', () => {
-  it('is replaced: what was written is there, and writing goes on', async (t) => {
+  it('is replaced: what was written is there, and writing continues', async (t) => {
     const { store, events, endThread } = await bench(t)
     for (const id of ['a', 'b', 'c']) {
       await store.addRows([sampleRow(id)])
@@ -87,7 +87,7 @@ describe('a store thread that ends', () => {
     }
   })
 
-  it('leaves the directory to no other service meanwhile', async (t) => {
+  it('keeps the directory locked meanwhile', async (t) => {
     const { store, dataDir, events, endThread } = await bench(t)
     await endThread()
     assert.throws(() => takeServiceLock(dataDir), /locked/)

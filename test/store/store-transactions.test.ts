@@ -156,7 +156,7 @@ describe('the transactions of the store', () => {
     })
   }
 
-  it('rows of a model or key are read from the ledger alone, in hours that are named', async () => {
+  it('rows of a model or key are read from the ledger alone, in the given hours', async () => {
     // With a join, PostgreSQL reads every row of a large ledger for a page.
     const hours = [0, 1, 5].map((hour) => ({ hour: BigInt(hour * 3_600_000), row_count: 1n }))
     const seen: Transaction[] = []
@@ -179,7 +179,7 @@ describe('the transactions of the store', () => {
     )
   })
 
-  it('are all looked at here', () => {
+  it('are all checked here', () => {
     const seen = [...Object.keys(reads), ...Object.keys(writes).map((name) => name.split(' ', 1).join())]
     assert.deepEqual([...new Set(seen)].toSorted(), Object.keys(store).toSorted())
   })

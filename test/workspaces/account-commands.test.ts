@@ -105,7 +105,7 @@ two words         600                      -  -         TODAY`,
 })
 
 describe('weir keys', () => {
-  it('are created, listed and revoked, and that is on record', async (t) => {
+  it('are created, listed and revoked, and each action is audited', async (t) => {
     const { shown, run, audit, books } = await booksStage(t)
     await books.workspace('acme')
     const other = await books.workspace('other')
@@ -172,8 +172,8 @@ ${note}
   })
 })
 
-describe('a command about the books', () => {
-  it('makes no ledger in the wrong directory, but where --data says, and says so', async (t) => {
+describe('a command on the ledger', () => {
+  it('creates no ledger in the wrong directory, unless --data names it, and then reports it', async (t) => {
     const { books } = await booksStage(t)
     const folder = join(books.dataDir, 'elsewhere')
     const { stderr, failure } = await printed(workspaces, 'list', '--data', folder)
@@ -196,7 +196,7 @@ describe('a command about the books', () => {
     assert.equal((await printed(workspaces, 'list', '--config', config)).failure, undefined)
   })
 
-  it('makes a running service take a change, and names replicas that did not answer', async (t) => {
+  it('makes a running service apply a change, and names replicas that did not answer', async (t) => {
     const { run, dataDir } = await booksStage(t)
     let asked = 0
     const reloads = {
@@ -215,7 +215,7 @@ describe('a command about the books', () => {
 })
 
 describe('a command on a narrow terminal', () => {
-  it('cuts off what is long, but not what the next command needs', async (t) => {
+  it('truncates long text, but not what the next command needs', async (t) => {
     const { books, config } = await booksStage(t)
     const long = 'a-workspace-with-a-name-that-takes-half-of-the-line'
     await books.workspace(long)

@@ -207,7 +207,7 @@ describe("workspaces and keys by the operator's API", () => {
     for (const path of ['/healthz', '/readyz']) assert.equal((await get(path)).status, 200, path)
   })
 
-  it('does not exist on the public listener, whatever the token', async () => {
+  it('do not exist on the public listener, whatever the token', async () => {
     const { url } = weir.service
     const paths = ['/admin/v1/workspaces', '/admin/v1/keys', '/metrics', '/api/v1/admin/v1/keys', '/admin']
     for (const path of paths) {
@@ -269,7 +269,7 @@ describe('workspaces and keys by the command line, while the service runs', () =
 })
 
 describe('the list of workspaces', () => {
-  it('comes in pages, the newest first, and finds a part of a name in whatever case', async () => {
+  it('is served in pages, the newest first, and searches for a part of a name, ignoring case', async () => {
     for (const name of ['Paged one', 'paged two', 'Paged three']) await made('/admin/v1/workspaces', { name })
     const page = async (query: string): Promise<{ data: { name: string }[]; next: string | null }> =>
       (await (await weir.admin('GET', `/admin/v1/workspaces?${query}`)).json()) as {
@@ -290,7 +290,7 @@ describe('the list of workspaces', () => {
 })
 
 describe('how commands reach the running service', () => {
-  it('an operator token of the environment is in no file', async () => {
+  it('an operator token from the environment is stored in no file', async () => {
     await (await weir.admin('GET', '/admin/v1/workspaces')).text()
     assert.equal(await filesWith(weir.operatorToken), 0)
     assert.equal(statSync(join(weir.dataDir, 'weir.sock')).mode & 0o777, 0o600)
@@ -347,7 +347,7 @@ describe('how commands reach the running service', () => {
 })
 
 describe('workspaces and keys by the command line, on a stopped service', () => {
-  it('[K2, K3] are there when it starts, and unchanged after it has stopped', async (t) => {
+  it('[K2, K3] exist when it starts, and are unchanged after it has stopped', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-stopped-'))
     t.after(() => rmSync(folder, { recursive: true }))
     const config = join(folder, 'weir.yaml')
@@ -493,7 +493,7 @@ describe('the limits and prices of a workspace', () => {
     assert.deepEqual(await change({ spend_limit: '1' }), ['1.00', 'hard'], 'a removed limit leaves no kind behind')
   })
 
-  it('the same by command: --soft and --hard change the kind, and nothing else does', async () => {
+  it('--soft and --hard change the kind by command, and nothing else does', async () => {
     await made('/admin/v1/workspaces', { name: 'thrifty by cli' })
     const set = async (...flags: string[]): Promise<unknown[]> => {
       const answer = (await commandLine(['workspaces', 'set', 'thrifty by cli', ...flags, '--json', ...where()])).json()

@@ -44,7 +44,7 @@ function create(name: string): Promise<Workspace> {
 const invalid = (param: string) => ({ code: 'invalid_value', param })
 
 describe('a workspace', () => {
-  it('has an id of its own, and a name of 1 to 64 letters, digits and marks, which is unique', async () => {
+  it('has a unique id, and a unique name of 1 to 64 letters, digits and marks', async () => {
     const { id, createdAt, requestsPerMinute } = accounts.workspace('acme')
     assert.match(id, /^ws_[0-9a-f]{24}$/)
     assert.deepEqual([createdAt, requestsPerMinute, accounts.workspaceById(id)?.name], [NOW + 1, null, 'acme'])
@@ -65,7 +65,7 @@ describe('a workspace', () => {
     }
   })
 
-  it('is the same by its id or its name, and every change of it is announced', async () => {
+  it('is found by its id or its name, and every change of it is announced', async () => {
     const { id } = accounts.workspace('acme')
     announced.length = 0
     const limit = { amount: 5n, isSoft: true }
@@ -99,7 +99,7 @@ describe('a workspace', () => {
 })
 
 describe('a key', () => {
-  it('may have a name of 1 to 100 characters, and an end in the future', async () => {
+  it('may have a name of 1 to 100 characters, and an expiry in the future', async () => {
     for (const name of ['', '  ', 'x'.repeat(101)]) {
       await assert.rejects(accounts.createKey('acme', { name }), invalid('name'))
     }
@@ -118,7 +118,7 @@ describe('a key', () => {
     assert.deepEqual(Object.keys(await accounts.createKey('acme')), ['id', 'key', 'workspace'])
   })
 
-  it('is refused from the moment that it ends, or is revoked', async () => {
+  it('is refused from the moment that it expires or is revoked', async () => {
     const { id, key } = await accounts.createKey('acme', { expiresAt: now + 10 })
     now += 9
     assert.equal((await accounts.authenticate(key))?.keyId, id)
@@ -134,7 +134,7 @@ describe('a key', () => {
     assert.equal(await accounts.authenticate('weir_none'), undefined)
   })
 
-  it('is known although another process has just made its workspace', async () => {
+  it('is accepted even if another process has just created its workspace', async () => {
     await books.store.createWorkspace({ id: 'ws_new', name: 'new', requestsPerMinute: null, createdAt: now })
     const key = formatKey(Buffer.alloc(32, 7))
     const stored = { id: 'key_new', workspaceId: 'ws_new', hash: hashKey(key), name: null, createdAt: now }
@@ -171,7 +171,7 @@ describe('a key that is lent to a chat', () => {
     assert.equal(await accounts.authenticate(lent.key), undefined)
   })
 
-  it('is one of 1,000 at most', () => {
+  it('is one of at most 1,000', () => {
     const lent = Array.from({ length: 1000 }, () => accounts.lendKey('acme'))
     assert.throws(() => accounts.lendKey('acme'), { code: 'service_unavailable' })
     lent[0]?.end()

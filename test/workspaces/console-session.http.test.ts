@@ -91,7 +91,7 @@ describe('signing in to the console', () => {
 })
 
 describe('the session of a console', () => {
-  it('calls the API like the key that signed in', async () => {
+  it('calls the API as the key that signed in', async () => {
     const { cookie } = await signIn({ key: weir.key })
     const models = await ask('GET', '/api/v1/models', { cookie })
     assert.equal(models.status, 200)
@@ -136,7 +136,7 @@ describe('the session of a console', () => {
     assert.equal(await codeOf(await ask('GET', '/console/api/session', { cookie })), '401 missing_api_key')
   })
 
-  it('is needed for what is below /console/api: a key is not enough', async () => {
+  it('is required below /console/api: a key is not enough', async () => {
     const response = await ask('GET', '/console/api/session', { authorization: `Bearer ${weir.key}` })
     assert.equal(await codeOf(response), '401 missing_api_key')
   })
@@ -156,7 +156,7 @@ describe('a restart', () => {
   const statusOf = async (url: string, cookie: string): Promise<number> =>
     (await fetch(`${url}/console/api/session`, { headers: { cookie } })).status
 
-  it('keeps members and the operator signed in; another operator token signs the operator out', async (t) => {
+  it('keeps members and the operator signed in; a new operator token signs the operator out', async (t) => {
     const own = await startWeir({ models: [modelEntry([engine.url])] })
     const { configFile: config, dataDir: data, operatorToken } = own
     let running: Service = own.service
@@ -222,7 +222,7 @@ describe('the page of the console', () => {
     }
   })
 
-  it('is no answer to a wrong address of its API', async () => {
+  it('is not returned for an unknown address of its API', async () => {
     assert.equal(await codeOf(await ask('GET', '/console/api/nothing', {})), '404 unknown_url')
   })
 })

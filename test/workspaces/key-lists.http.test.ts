@@ -54,7 +54,7 @@ async function pages(query: string): Promise<string[][]> {
 }
 
 describe('lists of keys', () => {
-  it('come in pages, the newest first, each key once', async () => {
+  it('are served in pages, the newest first, each key once', async () => {
     const all = await pages('limit=10')
     assert.deepEqual(
       all.map((page) => page.length),
@@ -63,11 +63,11 @@ describe('lists of keys', () => {
     assert.deepEqual(all.flat(), names(newestFirst))
   })
 
-  it('leave out keys that do not work, if asked to', async () => {
+  it('omit keys that are not valid, on request', async () => {
     assert.deepEqual((await pages('limit=24&state=valid')).flat(), names(newestFirst.filter((index) => index !== 7)))
   })
 
-  it('refuse a page that does not exist, and a workspace that does not', async () => {
+  it('refuse a page or a workspace that does not exist', async () => {
     for (const [query, code] of [
       ['before=key_none', 'invalid_value'],
       ['limit=1001', 'invalid_value'],
@@ -79,7 +79,7 @@ describe('lists of keys', () => {
     }
   })
 
-  it('go on in weir keys list with --before', async () => {
+  it('continue in weir keys list with --before', async () => {
     const where = ['--config', weir.configFile, '--data', weir.dataDir, '--workspace', 'many', '--limit', '20']
     const first = await commandLine(['keys', 'list', ...where])
     assert.match(first.stdout, /There are more keys: see them with --before key_many04\.\n/)

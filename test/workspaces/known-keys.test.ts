@@ -56,7 +56,7 @@ async function stage(hashes: readonly string[] = []) {
 }
 
 describe('known keys', () => {
-  it('are looked up once, and then in memory', async () => {
+  it('are looked up once, and then found in memory', async () => {
     const { lookups, found, remembered } = await stage(['a'])
     assert.equal(lookups.length, 0, 'nothing is read at the start')
     assert.equal((await found('a'))?.id, 'key_a')
@@ -74,7 +74,7 @@ describe('known keys', () => {
     assert.equal(lookups.length, 2)
   })
 
-  it('that are revoked are refused as soon as the change is taken in, and others stay', async () => {
+  it('that are revoked are refused as soon as the change is applied, and others stay', async () => {
     const { known, found, revoke, remembered } = await stage(['a', 'b'])
     await found('a')
     await found('b')
@@ -84,7 +84,7 @@ describe('known keys', () => {
     assert.equal(await found('a'), null)
   })
 
-  it('that are revoked while a lookup is under way are not let in by its answer', async () => {
+  it('that are revoked during a lookup are not accepted by its result', async () => {
     const { known, lookups, revoke, remembered } = await stage(['a'])
     const asked = known.find('a')
     revoke('a')
@@ -106,7 +106,7 @@ describe('known keys', () => {
     assert.equal(await found(last), null)
   })
 
-  it('are looked up together: one lookup for each key, one question at a time, however many ask', async () => {
+  it('are looked up together: once for each key, one query at a time, however many requests wait', async () => {
     const { known, lookups } = await stage(['a', 'b'])
     const asked = Array.from({ length: 1000 }, (_, index) => known.find(['a', 'b', `c${index}`][index % 3] ?? ''))
     assert.deepEqual(
@@ -139,7 +139,7 @@ describe('known keys', () => {
     assert.equal((await remembered('a'))?.id, 'key_a')
   })
 
-  it('cannot be looked up without bound: more than 10,000 at once are refused', async () => {
+  it('have a limit of 10,000 waiting lookups: more are refused', async () => {
     const { known, lookups } = await stage()
     const asked = Array.from({ length: 10_000 }, (_, index) => known.find(`guess ${index}`))
     await assert.rejects(known.find('one more'), /Too many API keys are being looked up/)
@@ -151,7 +151,7 @@ describe('known keys', () => {
     assert.deepEqual(new Set(await Promise.all([...asked, again])), new Set([null]))
   })
 
-  it('are not refused because the database is away: the caller may try again', async () => {
+  it('are not rejected because the database is unreachable: the caller may try again', async () => {
     const { known, lookups, found, remembered } = await stage(['a', 'b'])
     await found('b')
     const asked = known.find('a')

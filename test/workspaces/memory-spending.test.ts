@@ -47,7 +47,7 @@ describe('spending in memory, when a month begins', () => {
     return opening
   }
 
-  it('has read the month before, so that its first rows count once', async () => {
+  it('has read the month in advance, so that its first rows count once', async () => {
     const spending = await opened()
     await take(next.from)
     const running = await spending.hold(limited, 10n)
@@ -64,7 +64,7 @@ describe('spending in memory, when a month begins', () => {
     await assert.rejects(spending.hold(limited, 1n), { code: 'spend_limit_exceeded' })
   })
 
-  it('leaves a row to the read that has not begun', async () => {
+  it('leaves a row to a read that has not started', async () => {
     const spending = await opened()
     const running = await spending.hold(limited, 10n)
     await take(next.from, 'fail')
@@ -76,7 +76,7 @@ describe('spending in memory, when a month begins', () => {
     assert.equal(await spent, 10n)
   })
 
-  it('puts the sums of a month that is over while they are read into that month', async () => {
+  it('assigns sums to their month, even if it ends while they are read', async () => {
     const spending = await opened()
     await take(next.from)
     now = next.to
@@ -92,7 +92,7 @@ describe('spending in memory, when a month begins', () => {
     assert.equal(await spending.spent('ws'), 50n)
   })
 
-  it('forgets what was settled during a read that failed, since the next one finds it', async () => {
+  it('forgets what was settled during a failed read, because the next read includes it', async () => {
     const spending = await opened()
     const running = await spending.hold(limited, 10n)
     now = month.to
@@ -118,7 +118,7 @@ describe('spending in memory, when a month begins', () => {
     await again
   })
 
-  it('asks again for the next month until it is read, once at a time', async () => {
+  it('retries the next month until it is read, one read at a time', async () => {
     const spending = await opened()
     await take(next.from, 'fail')
     await spending.hold(limited, 1n)
@@ -132,7 +132,7 @@ describe('spending in memory, when a month begins', () => {
     assert.deepEqual(reads, [])
   })
 
-  it('keeps the month before, for a clock that is set back, and no older one', async () => {
+  it('keeps the previous month, in case the clock is set back, and no older one', async () => {
     const spending = await opened()
     await take(next.from)
     ;(await spending.hold(limited, 10n)).settle(10n)
@@ -185,7 +185,7 @@ describe('spending in memory, when a month begins', () => {
     assert.deepEqual([await spending.spent('other'), await spending.spent('nobody')], [cent, 0n])
   })
 
-  it('frees what was held in the month before when the request ends in this one', async () => {
+  it('frees a reservation of the previous month when the request ends in this one', async () => {
     const spending = await opened()
     await take(next.from)
     const running = await spending.hold(limited, 10n)

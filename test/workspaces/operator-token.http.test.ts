@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { chatStage, refusalOf } from '../support/chat-stage.ts'
 
 describe('without the operator token', () => {
-  it('nobody learns which operator routes exist', async (t) => {
+  it('a caller cannot find out which operator routes exist', async (t) => {
     const { weir } = await chatStage(t)
     for (const [method, path] of [
       ['GET', '/admin/v1/workspaces'],
@@ -19,7 +19,7 @@ describe('without the operator token', () => {
 })
 
 describe('signing in to the operator’s console', () => {
-  it('is only for its own page: other sites can neither sign a browser in nor out', async (t) => {
+  it('works only from its own page: other sites can neither sign a browser in nor out', async (t) => {
     const { weir } = await chatStage(t)
     const signIn = (headers: Record<string, string>, method = 'POST'): Promise<Response> =>
       fetch(`${weir.adminUrl}/console/api/session`, {

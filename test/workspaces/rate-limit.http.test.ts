@@ -98,7 +98,7 @@ describe('a workspace within a minute', () => {
     assert.ok(accepted.some(({ remaining }) => remaining === 0))
   })
 
-  it('[R3, X2] learns over its limit how many seconds are left, from 1 to 59', async () => {
+  it('[R3, X2] over its limit is answered with the seconds left, from 1 to 59', async () => {
     const key = await keyOf('hasty', 1)
     await roomInThisMinute()
     await answerOf(weir.call('/models', { key }))
@@ -137,7 +137,7 @@ describe('a workspace within a minute', () => {
     assert.equal((await answerOf(weir.call('/models', { key }))).remaining, left - 1)
   })
 
-  it('[R3] gets nothing done over its limit: no body is read, no engine is called', async () => {
+  it('[R3] over its limit gets no work done: no body is read, no engine is called', async () => {
     const key = await keyOf('done', 1)
     await roomInThisMinute()
     await answerOf(weir.call('/models', { key }))

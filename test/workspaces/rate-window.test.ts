@@ -66,7 +66,7 @@ describe('a window of one minute', () => {
     assert.equal(take(held, 11, 90_000).accepted, true)
   })
 
-  it('[R3] says when to try again: the seconds left, from 1 to 59', () => {
+  it('[R3] reports when to try again: the seconds left, from 1 to 59', () => {
     fc.assert(
       fc.property(startTimes, (now) => {
         const left = secondsLeft(now)
@@ -114,7 +114,7 @@ describe('the rate limiter in memory', () => {
     assert.equal(await remaining(limiter, workspace('nobody yet'), 2), 2)
   })
 
-  it('[R1] starts again with every minute, for everybody', async () => {
+  it('[R1] starts again with every minute, for every subject', async () => {
     const clock = wallClock()
     const limiter = memoryRateLimiter(clock)
     await limiter.take(one, 1)
@@ -168,7 +168,7 @@ describe('the rate limiter in memory', () => {
     assert.equal(await accepted(limiter, address('one'), 1), false)
   })
 
-  it('forgets the addresses of past minutes: newcomers have counts of their own again', async () => {
+  it('forgets the addresses of past minutes: new addresses have counts of their own again', async () => {
     const clock = wallClock()
     const limiter = memoryRateLimiter(clock)
     await crowd(limiter)

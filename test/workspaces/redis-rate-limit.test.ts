@@ -26,8 +26,8 @@ function stage() {
   }
 }
 
-describe('a rate over a scripted Redis', () => {
-  it('[R1] is what Redis says, in the minutes of its clock', async () => {
+describe('a rate limit over a scripted Redis', () => {
+  it('[R1] follows Redis’ decision, in the minutes of Redis’ clock', async () => {
     const { limiter, join, answer, clock } = stage()
     join()
     const taken = limiter.take(workspace, 10)
@@ -42,7 +42,7 @@ describe('a rate over a scripted Redis', () => {
     assert.equal((await refused).accepted, false)
   })
 
-  it('[R1] is looked at without counting', async () => {
+  it('[R1] is read without counting a request', async () => {
     const { limiter, join, answer, clock } = stage()
     join()
     const looked = limiter.peek(workspace, 10)
@@ -51,7 +51,7 @@ describe('a rate over a scripted Redis', () => {
     assert.equal((await looked).allowance().remaining, 6)
   })
 
-  it('[R1] is divided by the replicas without Redis, rounded down, with what was accepted in this minute', async () => {
+  it('[R1] is divided by the number of replicas without Redis, rounded down, less what was accepted in this minute', async () => {
     const { limiter, join, answer, clock, lose, state } = stage()
     state.replicas = 3
     join()
@@ -71,7 +71,7 @@ describe('a rate over a scripted Redis', () => {
     assert.equal((await limiter.peek(workspace, 11)).allowance().remaining, 3)
   })
 
-  it('[R1] follows Redis’ clock without Redis, too', async () => {
+  it('[R1] uses Redis’ clock even while Redis is unreachable', async () => {
     const { limiter, join, answer, clock, lose, state } = stage()
     state.replicas = 1
     join()
@@ -97,7 +97,7 @@ describe('a rate over a scripted Redis', () => {
     assert.deepEqual(keys.slice(-3), ['weir:{rate address 99999}', 'weir:{rate address *}', 'weir:{rate workspace ws}'])
   })
 
-  it('[R1] is this replica’s part when Redis goes away with the question', async () => {
+  it('[R1] falls back to this replica’s part when Redis becomes unreachable during the call', async () => {
     const { limiter, join, sent, state } = stage()
     state.replicas = 2
     join()
@@ -113,7 +113,7 @@ describe('a rate over a scripted Redis', () => {
 })
 
 describe('the addresses of one minute', () => {
-  it('[R1] share a count beyond the most that have their own, until the next minute', () => {
+  it('[R1] share one count beyond the first 100,000, until the next minute', () => {
     const addresses = knownAddresses(2)
     assert.deepEqual(
       ['a', 'b', 'c', 'a', 'b', 'd'].map((it) => addresses.place(it, 1)),
@@ -122,7 +122,7 @@ describe('the addresses of one minute', () => {
     assert.equal(addresses.place('c', 2), 'c')
   })
 
-  it('[R1] begin anew in each minute, in memory', async () => {
+  it('[R1] start again in each minute, in memory', async () => {
     let now = 0
     const limiter = memoryRateLimiter({ now: () => now, monotonic: () => 0 })
     for (let index = 0; index <= 100_000; index += 1) await limiter.take(address(String(index)), 1)
@@ -132,7 +132,7 @@ describe('the addresses of one minute', () => {
     assert.equal((await limiter.take(address('new'), 1)).accepted, true)
   })
 
-  it('[R1] have a count each in memory, and the rest of 100,000 one together; workspaces are not affected', async () => {
+  it('[R1] have a count each in memory up to 100,000, and one for the rest; workspaces are not affected', async () => {
     const limiter = memoryRateLimiter({ now: () => 0, monotonic: () => 0 })
     for (let index = 0; index < 100_000; index += 1) await limiter.take(address(String(index)), 2)
     assert.equal((await limiter.take(address('99999'), 2)).accepted, true)

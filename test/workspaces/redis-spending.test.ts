@@ -110,7 +110,7 @@ async function stage(
 }
 
 describe('a hard spend limit whose Redis is scripted', () => {
-  it('[S1] asks Redis, and does as it decides, with the figures of the others', async (t) => {
+  it('[S1] calls Redis and follows its decision, with the figures of the other replicas', async (t) => {
     const { join, hold, answer, sent } = await stage(t)
     join()
     const [first, second] = [hold(60n), hold(2n * CENT)]
@@ -127,7 +127,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual(sent, [])
   })
 
-  it('[S1] says at once what was held without a limit while a call was under way', async (t) => {
+  it('[S1] reports at once what was reserved without a limit while a call was in flight', async (t) => {
     const { join, heartbeat, hold, answer, said, sent } = await stage(t, { isSoft: true })
     join()
     await hold(10n).hold
@@ -141,7 +141,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal(said().held, '15')
   })
 
-  it('[S1] says nothing of a workspace that was only refused while Redis was away', async (t) => {
+  it('[S1] does not report a workspace that was only refused while Redis was unreachable', async (t) => {
     const { join, heartbeat, hold, pass, sent } = await stage(t)
     const { outcome } = hold(10n)
     await pass(1000)
@@ -153,7 +153,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual(sent, [])
   })
 
-  it('[S1] does not believe an answer that is older than the lease', async (t) => {
+  it('[S1] ignores an answer that is older than the lease', async (t) => {
     const { join, hold, answer, pass, lose } = await stage(t)
     join()
     const exact = hold(10n)
@@ -170,7 +170,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal(late.outcome.kind, 'held')
   })
 
-  it('[S1] asks again after a call that Redis did not take, or that another membership sent', async (t) => {
+  it('[S1] repeats a call that Redis ignored, or that an earlier membership sent', async (t) => {
     const { join, hold, answer, next, heartbeat, lose } = await stage(t)
     join()
     const { outcome } = hold(10n)
@@ -199,7 +199,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal(outcome.kind, 'held')
   })
 
-  it('[S1] refuses with 503 if Redis fails the call, and waits if it went away with it', async (t) => {
+  it('[S1] refuses with 503 if Redis fails the call, and waits if the connection was lost', async (t) => {
     const { join, hold, next, lose, pass } = await stage(t)
     join()
     const refused = hold(10n)
@@ -220,7 +220,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal(late.outcome.kind, 'service_unavailable')
   })
 
-  it('[S1] serves without Redis within what Redis counts in its name, and not a unit more', async (t) => {
+  it('[S1] serves without Redis within what Redis counts for this replica, and not a unit more', async (t) => {
     const { join, hold, answer, lose, spending, state, pass } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -238,7 +238,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     await assert.rejects(spending.hold(state.workspace, 1n), { code: 'service_unavailable' })
   })
 
-  it('[S1] stops with its share a tenth of the lease before the proof ends', async (t) => {
+  it('[S1] stops using its allotment a tenth of the lease before the proof ends', async (t) => {
     const { join, hold, answer, lose, linkState, pass, spending, state } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -251,7 +251,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     await assert.rejects(spending.hold(state.workspace, 30n), { code: 'service_unavailable' })
   })
 
-  it('[S1] is held by no request while an epoch is quiet', async (t) => {
+  it('[S1] makes no reservation while a new epoch admits nothing', async (t) => {
     const { join, hold, answer, pass, sent, lose } = await stage(t)
     join()
     const { outcome } = hold(10n)
@@ -270,7 +270,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal(second.outcome.kind, 'held', 'another epoch has its own quiet time')
   })
 
-  it('[S1] reads the sum that Redis does not know before anything is decided', async (t) => {
+  it('[S1] reads a sum that Redis does not have before anything is decided', async (t) => {
     const { join, hold, answer, reads, next } = await stage(t)
     join()
     const { outcome } = hold(10n)
@@ -303,7 +303,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal(outcome.kind, 'service_unavailable')
   })
 
-  it('[S1] decides on while a sum is read that is only to be renewed, also if that fails', async (t) => {
+  it('[S1] keeps deciding while a sum is refreshed, even if that fails', async (t) => {
     const { join, hold, answer, reads, heartbeat, next } = await stage(t)
     join()
     hold(10n)
@@ -329,7 +329,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.match(String(next(spendScripts.checkpoint).values[0]), /"base":"7"/)
   })
 
-  it('loads its scripts with the link, and says whose journal it writes and has found', async (t) => {
+  it('loads its scripts with the link, and names the journal that it writes and the one that it found', async (t) => {
     const { join, hold, answer, followers } = await stage(t)
     assert.deepEqual(followers[0]?.scripts, [spendScripts.reserve, spendScripts.checkpoint])
     join()
@@ -338,7 +338,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual({ ...said, owner: 'journal', predecessor: 'earlier' }, said)
   })
 
-  it('says again what it has when it has joined again, after a call that failed or was too late', async (t) => {
+  it('sends its complete state after it has rejoined, following a call that failed or was too late', async (t) => {
     const { join, hold, answer, next, heartbeat, pass, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -353,7 +353,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual(sent, [])
   })
 
-  it('says again what it has when it has joined again, after its first call already', async (t) => {
+  it('sends its complete state after it has rejoined, even after its first call', async (t) => {
     const { join, lose, hold, answer, sent } = await stage(t)
     join()
     await Promise.all([hold(30n).hold, answer()])
@@ -363,7 +363,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal((await answer()).held, '30')
   })
 
-  it('says all that it has: what it holds, what it has settled by month, and what of that is delivered', async (t) => {
+  it('sends its complete state: what it holds, what it has settled by month, and how much of that is delivered', async (t) => {
     const { join, hold, answer, heartbeat, deliveries, setTime } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -385,7 +385,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual((await answer()).counts, { [month.to]: ['0', '0'] }, 'a month that is all delivered is over')
   })
 
-  it('says nothing is delivered while the journal does not keep up', async (t) => {
+  it('reports nothing as delivered while the journal does not keep up', async (t) => {
     const { join, hold, answer, heartbeat, deliveries, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -402,7 +402,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual((await answer()).counts, { [month.from]: ['25', '0'] })
   })
 
-  it('says what it last knew of others in the first call of an epoch, unless that is an hour old', async (t) => {
+  it('passes on the last known state of other replicas in the first call of an epoch, unless it is an hour old', async (t) => {
     const { join, hold, answer, heartbeat, lose, pass } = await stage(t)
     const known = { other: ['their journal', '1', '5'] }
     join()
@@ -419,7 +419,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual((await answer()).known, {})
   })
 
-  it('frees what a raise was given after the request has ended', async (t) => {
+  it('frees a raised reservation that was granted after the request ended', async (t) => {
     const { join, hold, answer, heartbeat } = await stage(t)
     join()
     const first = await Promise.all([hold(10n).hold, answer()]).then(([it]) => it)
@@ -433,7 +433,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.equal((await answer()).held, '0')
   })
 
-  it('shows only the others in a refusal of a raise', async (t) => {
+  it('shows only the other requests when it refuses a raise', async (t) => {
     const { join, hold, answer } = await stage(t, { spendLimit: 10n * CENT })
     join()
     const first = await Promise.all([hold(2n * CENT).hold, answer()]).then(([it]) => it)
@@ -444,8 +444,8 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 })
 
-describe('what is said of a workspace', () => {
-  it('goes out at once, also in the turn in which there was nothing to say, or no Redis', async (t) => {
+describe('the report about a workspace', () => {
+  it('is sent at once, even in the turn in which there was nothing to send, or no Redis', async (t) => {
     const { join, spending, state, sent } = await stage(t)
     spending.headers(state.workspace)
     join()
@@ -453,8 +453,8 @@ describe('what is said of a workspace', () => {
   })
 })
 
-describe('what is said of a workspace every second', () => {
-  it('goes on for five seconds after it was used, and while a request runs', async (t) => {
+describe('the report about a workspace every second', () => {
+  it('continues for five seconds after its last use, and while a request runs', async (t) => {
     const { join, hold, answer, heartbeat, pass, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -471,7 +471,7 @@ describe('what is said of a workspace every second', () => {
     assert.deepEqual(sent, [])
   })
 
-  it('goes on while a sum has to be read', async (t) => {
+  it('continues while a sum has to be read', async (t) => {
     const { join, hold, answer, heartbeat, pass, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -482,7 +482,7 @@ describe('what is said of a workspace every second', () => {
     assert.equal(sent.length, 1)
   })
 
-  it('is nothing without a limit', async (t) => {
+  it('is not sent without a limit', async (t) => {
     const { join, hold, heartbeat, sent, state, spending } = await stage(t, { spendLimit: null })
     join()
     assert.deepEqual(spending.headers(state.workspace), {})
@@ -494,7 +494,7 @@ describe('what is said of a workspace every second', () => {
 })
 
 describe('a soft spend limit whose Redis is scripted', () => {
-  it('waits for nothing, and reports once that it is reached', async (t) => {
+  it('does not wait for Redis, and reports once that it is reached', async (t) => {
     const { join, hold, answer, reached, spending, state, heartbeat } = await stage(t, { isSoft: true })
     join()
     const running = await hold(1000n).hold
@@ -508,7 +508,7 @@ describe('a soft spend limit whose Redis is scripted', () => {
     assert.deepEqual([held, Object.values(counts)], ['0', [['7', '0']]])
   })
 
-  it('shows what all have spent: the answer, with what was settled here since', async (t) => {
+  it('shows what all replicas have spent: the last answer, plus what was settled here since', async (t) => {
     const { join, hold, answer, spending, state, pass, sent } = await stage(t, { isSoft: true, first: 2n * CENT })
     const used = () => spending.headers(state.workspace)['X-Spend-Used']
     assert.equal(used(), '0.02', 'before Redis was asked, the sum of the start')
@@ -528,7 +528,7 @@ describe('a soft spend limit whose Redis is scripted', () => {
     assert.equal(used(), '0.09')
   })
 
-  it('begins at nothing in a new month', async (t) => {
+  it('starts at nothing in a new month', async (t) => {
     const { join, hold, answer, spending, state, setTime } = await stage(t, { isSoft: true, first: 2n * CENT })
     join()
     const it = await hold(10n).hold
@@ -541,7 +541,7 @@ describe('a soft spend limit whose Redis is scripted', () => {
 })
 
 describe('a replica that leaves', () => {
-  it('says that everything is delivered, if it is', async (t) => {
+  it('reports that everything is delivered, if it is', async (t) => {
     const { join, hold, answer, spending, deliveries } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -557,7 +557,7 @@ describe('a replica that leaves', () => {
     await closed
   })
 
-  it('has nothing to say of workspaces that are not in use', async (t) => {
+  it('does not report workspaces that are not in use', async (t) => {
     const { join, hold, answer, spending, pass, sent } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
@@ -568,7 +568,7 @@ describe('a replica that leaves', () => {
     assert.deepEqual(sent, [])
   })
 
-  it('gives up after two seconds for the database and two for Redis', async (t) => {
+  it('waits at most two seconds for the database and two for Redis', async (t) => {
     const { join, hold, answer, spending, sent, pass } = await stage(t)
     join()
     const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)

@@ -36,7 +36,7 @@ async function stage(t: TestContext) {
 }
 
 describe('a session', () => {
-  it('is found by its token, and by nothing else, until it ends', async (t) => {
+  it('is found only by its token, until it ends', async (t) => {
     const { replica } = await stage(t)
     const sessions = replica()
     const { token } = await sessions.open(ws)
@@ -68,7 +68,7 @@ describe('a session', () => {
     assert.equal(await replica().find(token), undefined)
   })
 
-  it('is read once and then known, and a request writes nothing', async (t) => {
+  it('is read once and then kept in memory, and a request writes nothing', async (t) => {
     const it = await stage(t)
     const sessions = it.replica()
     const { token } = await sessions.open(ws)
@@ -80,7 +80,7 @@ describe('a session', () => {
     assert.deepEqual([it.reads, it.writes - writes], [2, 0], 'signing out without a session writes nothing')
   })
 
-  it('gives way to newer ones of the same owner, but not of another', async (t) => {
+  it('is ended by newer sessions of the same owner, but not of another', async (t) => {
     const { replica } = await stage(t)
     const sessions = replica()
     const others = await sessions.open({ owner: 'ws_2', keyHash: null })
@@ -127,7 +127,7 @@ describe('a link', () => {
 })
 
 describe('sessions at several replicas', () => {
-  it('end at all of them, and give way at all of them', async (t) => {
+  it('end at all of them, and are replaced at all of them', async (t) => {
     const { replica } = await stage(t)
     const [one, other] = [replica(), replica()]
     const { token } = await one.open(ws)
@@ -139,7 +139,7 @@ describe('sessions at several replicas', () => {
     assert.equal(await other.find(second.token), undefined)
   })
 
-  it('that are in use go on while the database is away, and others are neither accepted nor over', async (t) => {
+  it('continue while the database is unreachable if they are in use; others are neither accepted nor ended', async (t) => {
     const it = await stage(t)
     const [one, other] = [it.replica(), it.replica()]
     const { token } = await one.open(ws)
@@ -153,7 +153,7 @@ describe('sessions at several replicas', () => {
 })
 
 describe('a session of a member', () => {
-  it('ends with its key, at once and for good', async (t) => {
+  it('ends with its key, at once and permanently', async (t) => {
     const { books, clock, changes } = await stage(t)
     const accounts = await openAccounts(books.store, clock, changes)
     await accounts.createWorkspace('acme')
@@ -166,7 +166,7 @@ describe('a session of a member', () => {
     assert.equal(await openSessions(books.store, clock, changes).find(token), undefined, 'it is not stored any more')
   })
 
-  it('that began with a link has a name of its own for its requests', async (t) => {
+  it('that was started with a link has a name of its own for its requests', async (t) => {
     const { books, clock, changes } = await stage(t)
     const accounts = await openAccounts(books.store, clock, changes)
     await accounts.createWorkspace('acme')

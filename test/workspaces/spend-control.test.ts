@@ -8,7 +8,7 @@ import { spendScripts } from '../../src/workspaces/spend-limits/redis/account-sc
 import { scriptedLink } from '../support/scripted-link.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
 
-describe('who keeps spend limits', () => {
+describe('where spend limits are enforced', () => {
   const limited = { id: 'ws', name: 'acme', spendLimit: { amount: 100n, isSoft: false } } as Workspace
   const books = {
     usageSums: async () => [{ group: 'ws', amount: 60n }],
@@ -41,7 +41,7 @@ describe('who keeps spend limits', () => {
   }
 
   for (const missing of ['link', 'journal'] as const) {
-    it(`is this process where there is no ${missing === 'link' ? 'Redis' : 'other process on the database'}`, async (t) => {
+    it(`is this process if there is no ${missing === 'link' ? 'Redis' : 'other process on the database'}`, async (t) => {
       const { parts: given, scripted } = parts(t)
       const both = { link: scripted.link, journal }
       const control = await openSpendControl({ ...given, ...both, [missing]: undefined })
@@ -52,7 +52,7 @@ describe('who keeps spend limits', () => {
     })
   }
 
-  it('[S1] is Redis otherwise, which is informed of delivered rows if the journal keeps up', async (t) => {
+  it('[S1] is Redis otherwise, which is notified of delivered rows if the journal keeps up', async (t) => {
     const { parts: given, scripted, ledger } = parts(t)
     const control = await openSpendControl({ ...given, link: scripted.link, journal })
     scripted.join()

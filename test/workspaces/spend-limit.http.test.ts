@@ -52,7 +52,7 @@ describe('a hard spend limit', () => {
     assert.equal((await weir.ledger()).length, 2, 'refused requests leave no row')
   })
 
-  it('[S1] takes a small request that the whole context would not fit, and is not exceeded if the engine counts more', async (t) => {
+  it('[S1] accepts a small request for which the whole context would not fit, and is not exceeded if the engine counts more', async (t) => {
     const { weir } = await chatStage(t, {
       // One cent per input token. The limit is less than a third of the context.
       model: { pricing: { input_per_million: '10000', output_per_million: '0' }, context_length: 100_000 },
@@ -101,7 +101,7 @@ describe('a hard spend limit', () => {
   })
 })
 
-describe('a hard spend limit holds the most that one request can cost', () => {
+describe('a hard spend limit reserves the maximum cost of one request', () => {
   /** One cent per input token. The engine counts a token for each byte that the model reads. */
   const byInput = { input_per_million: '10000', output_per_million: '0' }
   const bytesOf = (text: string): number => Buffer.byteLength(text)
@@ -202,7 +202,7 @@ describe('a hard spend limit holds the most that one request can cost', () => {
 })
 
 describe('a price that rises while a request waits in the queue', () => {
-  it('is held before the request is served, and refuses it if there is no room', async (t) => {
+  it('is reserved before the request is served, and refuses it if there is no room', async (t) => {
     const { opened, open } = gate()
     const pricing = { input_per_million: '0', output_per_million: '1000' }
     const { weir, engine } = await chatStage(t, {
@@ -257,7 +257,7 @@ describe('a soft spend limit', () => {
     assert.equal((await weir.chat({})).headers.get('x-spend-limit'), null)
   })
 
-  it('is refused when it is not an amount from 0 to A$1,000,000', async (t) => {
+  it('is rejected if it is not an amount from 0 to A$1,000,000', async (t) => {
     const { weir } = await chatStage(t)
     for (const limit of ['-1', 'much', '1e3', '10000000']) {
       const response = await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: limit })

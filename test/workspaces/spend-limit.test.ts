@@ -14,7 +14,7 @@ const AUD = 1_000_000_000_000n
 const month = parseMonth('2026-11') ?? assert.fail()
 
 describe('what is spent in a month', () => {
-  it('is what was used: neither adjustment notes nor credits give room back', async () => {
+  it('is what was used: neither adjustment notes nor credits make room', async () => {
     const asked: object[] = []
     const store = {
       async usageSums(query: object) {
@@ -46,7 +46,7 @@ describe('what is spent in a month', () => {
 })
 
 describe('what a caller sees of a spend limit', () => {
-  it('is the limit and what is spent, in cents, and that it is reached from its last unit on', () => {
+  it('is the limit and the amount spent, in cents, and that it is reached when the last unit is spent', () => {
     const limit = { amount: 5n * AUD, isSoft: false }
     assert.deepEqual(limitHeaders(null, 5n), {})
     assert.deepEqual(limitHeaders(limit, 5n * AUD - 1n), { 'X-Spend-Limit': '5.00', 'X-Spend-Used': '5.00' })
@@ -54,7 +54,7 @@ describe('what a caller sees of a spend limit', () => {
     assert.equal(limitHeaders({ ...limit, isSoft: true }, 5n * AUD)['X-Spend-Alert'], 'soft limit reached')
   })
 
-  it('is exact in a refusal, with what running requests may cost', () => {
+  it('is exact in a refusal, including what running requests may cost', () => {
     const alone = limitExceeded(5n * AUD, { spent: 4n * AUD, held: 0n }, 1_500_000n)
     assert.equal(alone.code, 'spend_limit_exceeded')
     assert.match(alone.message, /is A\$5\.00 \(excluding GST\): A\$4\.00 is spent, and this .* up to A\$0\.0000015\./)

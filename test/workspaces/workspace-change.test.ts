@@ -32,7 +32,7 @@ describe('a change of a workspace', () => {
     })
   }
 
-  it('leaves out what is missing, and clears what is null', async () => {
+  it('keeps what is missing, and clears what is null', async () => {
     const { changes, change } = stage()
     await change({})
     assert.deepEqual(changes, [])

@@ -22,7 +22,7 @@ describe('a simulated fleet that chooses addresses by prefix', () => {
     [loads.sharedPrompts(103, 640), fleet(4, 4)],
     [held.ownDocuments(110, 90), fleet(4, 1)],
   ] as const) {
-    it(`has nine tenths of the hits that are possible: ${load.name}, ${where.replicas} replicas`, () => {
+    it(`has nine tenths of the possible hits: ${load.name}, ${where.replicas} replicas`, () => {
       const { 'least busy': busy, prefix, oracle } = results(load, where)
       assert.ok(prefix.hitRate >= oracle.hitRate * 0.9, `${prefix.hitRate} of ${oracle.hitRate}`)
       assert.ok(prefix.requestsPerSecond > busy.requestsPerSecond * 1.1)

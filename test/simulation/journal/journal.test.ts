@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { simulationSeed } from '../seed.ts'
 import { simulateInWorker } from './in-worker.ts'
 
-it('loses, doubles and overbills nothing, wherever it crashes and whatever the crash leaves', async (t) => {
+it('the journal loses, duplicates and overbills nothing, wherever it crashes and whatever the crash leaves', async (t) => {
   const run = { seed: simulationSeed(), schedules: 30, isExhaustive: false, mutations: [] }
   const verdict = await simulateInWorker(run)
   assert.ok(verdict.isRight, JSON.stringify(verdict))

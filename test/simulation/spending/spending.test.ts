@@ -10,7 +10,7 @@ describe('a hard spend limit over replicas under simulation', () => {
   before(async () => void (server = await startRedis()))
   after(() => server.remove())
 
-  it('[S1] is never overdrawn, and has exactly its room when all is quiet', async (t) => {
+  it('[S1] is never overdrawn, and has exactly its room when no request runs', async (t) => {
     const seed = simulationSeed()
     t.diagnostic(`WEIR_SEED=${seed}`)
     const seen: Record<string, number> = {}
