@@ -12,8 +12,8 @@ import type { PriceVersion } from '../../src/workspaces/workspace.ts'
 import type { SampledRequest } from '../../src/billing/usage/report-store.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 
-describe('how long requests took', () => {
-  it('is the middle one and the one that 95 of 100 are not above', () => {
+describe('the reported time of requests', () => {
+  it('is the median and the 95th percentile', () => {
     const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => count - index)
     assert.deepEqual(percentiles([]), { p50: null, p95: null })
     assert.deepEqual(percentiles([7]), { p50: 7, p95: 7 })
@@ -21,7 +21,7 @@ describe('how long requests took', () => {
     assert.deepEqual(percentiles(upTo(100)), { p50: 51, p95: 96 })
   })
 
-  it('is given by time, the earliest first, with what failed and what was measured', () => {
+  it('is listed by time, the earliest first, with failed and measured requests', () => {
     const request = (settledAt: number, changes: Partial<SampledRequest> = {}): SampledRequest => ({
       ...sampleRow('a', { settledAt, queueWaitMs: 1, firstTokenMs: null, durationMs: 3 }),
       ...changes,
@@ -51,7 +51,7 @@ describe('the rates of a price version', () => {
     effectiveFrom: 0,
   })
 
-  it('are those of its list, or nothing for what is free, and a version that is missing is an error', () => {
+  it('are those of its list, or nothing for what is free; a missing version is an error', () => {
     const prices = [
       version(1, { input_per_million: '2', per_hour: '3' }),
       version(2, { per_image: 'x' }),
@@ -71,7 +71,7 @@ describe('the rates of a price version', () => {
 })
 
 describe('sums that are computed from rows', () => {
-  it('count requests apart from corrections, credits and capacity', () => {
+  it('count requests separately from corrections, credits and capacity', () => {
     const usage = { inputTokens: 1, cachedInputTokens: 2, outputTokens: 3, images: 4, audioMs: 5, amount: 6n }
     const rows = [
       sampleRow('a', { ...usage, estimated: true }),
@@ -98,7 +98,7 @@ describe('sums that are computed from rows', () => {
 })
 
 describe('the summary of a month', () => {
-  it('has its documents alone', async () => {
+  it('has only the documents of that month', async () => {
     const list = async () =>
       [
         { number: 'INV-1', period: '2026-01', total: '1.00', lines: [] },
@@ -123,7 +123,7 @@ describe('the fonts of a PDF', () => {
     assert.deepEqual(fonts.runsOf('', 'regular'), [])
   })
 
-  it('say how wide a text is at each size and weight', () => {
+  it('determine how wide a text is at each size and weight', () => {
     const width = fonts.widthOf('Invoice', 'regular', 10)
     assert.ok(width > 20 && width < 60, String(width))
     assert.equal(fonts.widthOf('Invoice', 'regular', 20), 2 * width)

@@ -13,7 +13,7 @@ const invoice = (number: string): IssuedInvoice =>
   ({ number, document: { number, lines: [] } }) as unknown as IssuedInvoice
 
 describe('a credit of a free amount', () => {
-  it('is an amount in whole cents above nothing', () => {
+  it('is an amount in whole cents above zero', () => {
     assert.equal(requireCreditAmount('0.01'), CENT)
     assert.equal(requireCreditAmount('25.00'), 2500n * CENT)
     for (const wrong of ['0', '0.00', '-1', '0.001', '0.015', '', 'x', '1,00']) {
@@ -21,7 +21,7 @@ describe('a credit of a free amount', () => {
     }
   })
 
-  it('takes no more than what is left, which the refusal names in whole cents', () => {
+  it('is at most what is left, which the refusal names in whole cents', () => {
     requireRoom(100n * CENT, 100n * CENT, 'INV-1', 99)
     const refused = (left: bigint, message: RegExp): void =>
       assert.throws(() => requireRoom(100_000n * CENT, left, 'INV-1', 0), {
@@ -41,7 +41,7 @@ describe('a credit of a free amount', () => {
     })
   })
 
-  it('is settled now, or in the last millisecond of a month that is over, and never before a month', () => {
+  it('is settled now, or in the last millisecond of a past month, and never before a month', () => {
     const month = parseMonth('2026-03') ?? assert.fail()
     assert.equal(settlingTime(month, month.from), month.from)
     assert.equal(settlingTime(month, month.to - 1), month.to - 1)
@@ -51,7 +51,7 @@ describe('a credit of a free amount', () => {
 })
 
 describe('rows of an invoice that are credited', () => {
-  it('are all that were named, each once, and some', () => {
+  it('must be at least one, each once, and all must exist', () => {
     requireAll(2, ['a', 'b', 'a'], invoice('INV-1'))
     requireAll(1, null, invoice('INV-1'))
     assert.throws(() => requireAll(1, ['a', 'b'], invoice('INV-1')), { code: 'not_found', param: 'requests' })
@@ -59,7 +59,7 @@ describe('rows of an invoice that are credited', () => {
     assert.throws(() => requireAll(0, null, invoice('INV-1')), { code: 'conflict', message: /already been credited/ })
   })
 
-  it('come to no more than what is left', () => {
+  it('add up to no more than what is left', () => {
     requireNotMore(-5n, 5n, invoice('INV-1'))
     assert.throws(() => requireNotMore(-6n, 5n, invoice('INV-1')), { code: 'conflict', message: /left of INV-1/ })
   })
@@ -79,7 +79,7 @@ describe('a page of invoices', () => {
     return { numbers: documents.map(({ number }) => number), next }
   }
 
-  it('says where the next one begins, and that there is none', async () => {
+  it('returns where the next one begins, or that there is none', async () => {
     assert.deepEqual(await page(2), { numbers: ['INV-5', 'INV-4'], next: 'INV-4' })
     assert.deepEqual(await page(2, 'INV-4'), { numbers: ['INV-3', 'INV-2'], next: 'INV-2' })
     assert.deepEqual(await page(2, 'INV-2'), { numbers: ['INV-1'], next: null })
@@ -103,7 +103,7 @@ describe('links to the rows of an invoice', () => {
     return { time, links: openRowLinks(store, clock, { publicUrl, days: 30 }), secret: () => kept }
   }
 
-  it('hold for their line and document until the end of their last day in Sydney, or until they are revoked', async () => {
+  it('are valid for their line and document until the end of their last day in Sydney, or until they are revoked', async () => {
     const { links, time, secret } = stage()
     const printed = await links.linked(document)
     assert.equal(printed.links_until, '2026-03-31')
@@ -140,7 +140,7 @@ describe('links to the rows of an invoice', () => {
     await assert.rejects(links.requireValid(link), incomplete)
   })
 
-  it('are not made without a public address or for a preview, and none is valid before the first', async () => {
+  it('are not created without a public address or for a preview, and none is valid before the first', async () => {
     const { links } = stage()
     const preview = { ...document, number: null }
     assert.equal(await links.linked(preview), preview)

@@ -39,7 +39,7 @@ describe('a wrong row', () => {
     assert.equal(rows, 2)
   })
 
-  it('belongs to the month of its settlement, not to that of its start', async (t) => {
+  it('belongs to the month of its settlement, not of its start', async (t) => {
     const { books, workspace } = await stage(t)
     const version = await books.price('other', { input_per_million: '1000' }, 0)
     const begun = async (startedAt: number, settledAt: number) => ({
@@ -62,7 +62,7 @@ describe('a wrong row', () => {
     )
   })
 
-  it('may be named twice in one credit, which takes it back once', async (t) => {
+  it('may be named twice in one credit, which reverses it once', async (t) => {
     const { books, workspace, ids } = await stage(t)
     await books.invoicing.issue(workspace, month)
     const note = await books.invoicing.credit(workspace, month, [ids[1], ids[1]], 'wrong')

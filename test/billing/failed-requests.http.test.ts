@@ -38,7 +38,7 @@ describe('[X4] the row of a request that failed', () => {
   ] as const
   for (const [what, script, status, code] of cases) {
     for (const stream of [false, true]) {
-      it(`says why, if it ${what}${stream ? ', streaming' : ''}`, async (t) => {
+      it(`has the reason, if it ${what}${stream ? ', streaming' : ''}`, async (t) => {
         const { weir } = await chatStage(t, { script })
         const response = await weir.chat({ stream })
         assert.equal(response.status, status)
@@ -51,7 +51,7 @@ describe('[X4] the row of a request that failed', () => {
   }
 
   for (const tokens of [0, 2]) {
-    it(`says that a stream broke off after ${tokens} tokens, and that it had begun with 200`, async (t) => {
+    it(`shows that a stream broke off after ${tokens} tokens, and that it had started with 200`, async (t) => {
       const { weir } = await chatStage(t, { script: { breakAfter: { tokens, how: 'reset' } } })
       const response = await weir.chat({ stream: true })
       assert.equal(response.status, 200)
@@ -62,7 +62,7 @@ describe('[X4] the row of a request that failed', () => {
   }
 
   for (const stream of [false, true]) {
-    it(`has 499 and no code if the caller left${stream ? ' a stream' : ''}`, async (t) => {
+    it(`has 499 and no code if the caller disconnected${stream ? ' from a stream' : ''}`, async (t) => {
       const until = new Promise<void>(() => {})
       const { weir, engine } = await chatStage(t, { script: { hold: { afterTokens: stream ? 1 : 0, until } } })
       const client = await rawClient(weir.base)
@@ -73,14 +73,14 @@ describe('[X4] the row of a request that failed', () => {
       assert.deepEqual(failureOf(await onlyRow(weir)), ['caller_left', 499, null])
     })
 
-    it(`has 200 and no code if all went well${stream ? ', streaming' : ''}`, async (t) => {
+    it(`has 200 and no code if nothing failed${stream ? ', streaming' : ''}`, async (t) => {
       const { weir } = await chatStage(t)
       await (await weir.chat({ stream })).text()
       assert.deepEqual(failureOf(await onlyRow(weir)), ['completed', 200, null])
     })
   }
 
-  it('shows both over the API, in lists and files', async (t) => {
+  it('shows both in the API, in lists and files', async (t) => {
     const { weir } = await chatStage(t, { script: refusal(400, tooLong) })
     const response = await weir.chat({})
     const id = response.headers.get('x-request-id') ?? ''

@@ -42,7 +42,7 @@ describe('an invoice of A$1,000 or more', () => {
   // Including GST: A$909.09 + 90.91 is A$1,000.00 exactly.
   const exactly = [909.09] as const
 
-  it('is refused without the buyer, and says what is missing', async (t) => {
+  it('is refused without the buyer, and the error names what is missing', async (t) => {
     const { books, workspace } = await stage(t, exactly)
     for (const [buyer, missing, present] of [
       [nobody, /Missing: the buyer's name and the buyer's ABN \(or its address/, /never/],
@@ -88,7 +88,7 @@ describe('an invoice of A$1,000 or more', () => {
 })
 
 describe('the documents of a month', () => {
-  it('show the purchase order and the buyer of the day; a note shows those of its invoice', async (t) => {
+  it('show the purchase order and the buyer of that day; a note shows those of its invoice', async (t) => {
     const { books, workspace, ids } = await stage(t)
     const before = { name: 'Old Pty Ltd', abn: '83914571673', address: null, purchaseOrder: 'PO-1' }
     const after = { name: 'New Pty Ltd', abn: null, address: 'Perth', purchaseOrder: 'PO-2' }
@@ -117,7 +117,7 @@ describe('the documents of a month', () => {
 })
 
 describe('every printed line', () => {
-  it('is its quantity at its rate, also if rows were rounded, and the lines add up', async (t) => {
+  it('is its quantity at its rate, even if rows were rounded, and the lines add up', async (t) => {
     const { books, workspace } = await stage(t)
     // A third of a pico-dollar for each millisecond.
     const version = await books.price('speech', { per_audio_minute: '0.00000002' }, 0)
@@ -148,7 +148,7 @@ describe('every printed line', () => {
 })
 
 describe('crediting all of an invoice', () => {
-  it('takes back what was charged, also if rows had been corrected before it was issued', async (t) => {
+  it('reverses what was charged, even if rows had been corrected before it was issued', async (t) => {
     const { books, workspace, ids } = await stage(t, [60, 40, 7])
     await books.invoicing.correct(ids[0]!, 'wrong')
     await books.invoicing.correct(ids[2]!, 'wrong')
@@ -183,7 +183,7 @@ describe('a month whose invoice is credited as a whole', () => {
     await fits(books)
   })
 
-  it('can be credited and issued again as often as it takes, each row in one document', async (t) => {
+  it('can be credited and issued again any number of times, with each row in one document', async (t) => {
     const { books, workspace } = await stage(t)
     await books.invoicing.issue(workspace, month)
     for (let round = 2; round <= 4; round++) {
@@ -200,7 +200,7 @@ describe('a month whose invoice is credited as a whole', () => {
     await assert.rejects(books.invoicing.issue(workspace, month), /already been invoiced: INV-000004/)
   })
 
-  it('keeps numbers without a gap while another invoice is issued in the middle', async (t) => {
+  it('keeps numbers without a gap while another invoice is issued in between', async (t) => {
     const { books, workspace, version } = await stage(t)
     const other = await books.workspace('globex')
     await books.settle([await books.row(other, 'm', version, month.from, { inputTokens: 1_000_000 })])
@@ -266,7 +266,7 @@ describe('a credit of a free amount', () => {
     await fits(books)
   })
 
-  it('must be in dollars and cents, on a month that has begun', async (t) => {
+  it('must be in dollars and cents, in a month that has begun', async (t) => {
     const { books, workspace } = await stage(t)
     for (const amount of ['0', '-5', '1.001', 'ten', '']) {
       await assert.rejects(books.invoicing.creditAmount(workspace, month, amount, 'x'), /dollars and cents/, amount)
@@ -283,7 +283,7 @@ describe('a credit of a free amount', () => {
     assert.equal((await books.invoicing.preview(workspace, month)).subtotal, '40.00')
   })
 
-  it('is taken back with everything else, and is given again when the month is issued again', async (t) => {
+  it('is reversed with everything else, and is given again when the month is issued again', async (t) => {
     const { books, workspace } = await stage(t)
     await books.invoicing.creditAmount(workspace, month, '10', 'Before')
     await books.invoicing.issue(workspace, month)
@@ -310,7 +310,7 @@ describe('a credit of a free amount', () => {
     await fits(books)
   })
 
-  it('is taken back by a correction before the month is invoiced', async (t) => {
+  it('is reversed by a correction before the month is invoiced', async (t) => {
     const { books, workspace } = await stage(t)
     await books.invoicing.creditAmount(workspace, month, '10', 'By mistake')
     const [credit] = await books.store.credits(workspace.id, month.from, month.to)
@@ -332,7 +332,7 @@ describe('a credit of a free amount', () => {
     await assert.rejects(books.invoicing.issue(workspace, month), /exceed its charges\. Take one back/)
   })
 
-  it('gives no room back under a spend limit, which is about what is used', async (t) => {
+  it('makes no room under a spend limit, which applies to usage', async (t) => {
     const { books, workspace } = await stage(t)
     await books.invoicing.creditAmount(workspace, month, '30', 'Goodwill')
     const clock = { now: () => month.to - 1, monotonic: () => 0 }

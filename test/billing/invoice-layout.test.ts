@@ -133,7 +133,7 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
     }
   })
 
-  it('keeps inside the margins, and nothing covers anything else', () => {
+  it('stays inside the margins without overlaps', () => {
     for (const { placed } of layouts) {
       for (const it of placed) {
         assert.ok(it.left >= LEFT - 0.01 && it.right <= RIGHT + 0.01, it.text)
@@ -146,7 +146,7 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
     }
   })
 
-  it('puts figures under each other, at the right of their columns', () => {
+  it('aligns figures at the right of their columns', () => {
     for (const { invoice, placed } of layouts) {
       const figures = new Set(invoice.lines.flatMap((line) => cellsOf(line).slice(1)))
       // With one line, its amount is a total as well.
@@ -160,7 +160,7 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
     }
   })
 
-  it('repeats the head of the table, keeps the totals together, and numbers the pages', () => {
+  it('repeats the table head, keeps the totals together, and numbers the pages', () => {
     const breaks = new Set<string>()
     for (const { invoice, placed, rules } of layouts) {
       const pages = Math.max(...placed.map(({ page }) => page)) + 1

@@ -110,7 +110,7 @@ describe('the PDF of an invoice', () => {
 })
 
 describe('text for the PDF', () => {
-  it('changes the places of right-to-left words, and of nothing else', () => {
+  it('reorders right-to-left words, and nothing else', () => {
     for (const [line, expected] of [
       ['Acme Pty Ltd 5', ['Acme Pty Ltd 5']],
       ['אבג דהו', ['דהו', ' ', 'אבג']],
@@ -122,7 +122,7 @@ describe('text for the PDF', () => {
     }
   })
 
-  it('has times in full and dates as Australians write them', () => {
+  it('has times in full and dates in the Australian format', () => {
     assert.deepEqual(
       [3_725_500n, 60_000n, 1n, 0n, -61_001n].map((ms) => exactDuration(ms, 'min')),
       ['62 min 5.5 s', '1 min', '0.001 s', '0 min', '-1 min 1.001 s'],
@@ -137,7 +137,7 @@ describe('text for the PDF', () => {
 })
 
 describe('a document that an earlier version stored', () => {
-  it('is completed with what it did not store', () => {
+  it('is completed with what that version did not store', () => {
     const {
       title,
       purchase_order: _,

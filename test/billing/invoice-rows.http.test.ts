@@ -84,7 +84,7 @@ describe('a link on an invoice', () => {
     }
   })
 
-  it('has a counterpart for keys of the workspace, in pages and as CSV, which adds up too', async () => {
+  it('has an equivalent for keys of the workspace, in pages and as CSV, which adds up too', async () => {
     const sumOf = (amounts: readonly string[]): bigint =>
       amounts.reduce((sum, text) => sum + BigInt(Math.round(Number(text) * 1e12)), 0n)
     for (const [index, { rows, amount }] of invoice.lines.entries()) {
@@ -123,7 +123,7 @@ describe('a link on an invoice', () => {
     assert.match(part.stdout, /\n2 rows of a line of .*\nThere are more rows: see them with --after \S+\.\n$/)
   })
 
-  it('has a counterpart that is not for keys of other workspaces, or no key', async () => {
+  it('has an equivalent that refuses keys of other workspaces, and requests without a key', async () => {
     await weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
     const made = await weir.admin('POST', '/admin/v1/keys', { workspace: 'other' })
     const { key } = (await made.json()) as { key: string }
@@ -134,7 +134,7 @@ describe('a link on an invoice', () => {
     assert.equal((await weir.call(`${path}?after=nonsense`)).status, 400)
   })
 
-  it('shows nothing of keys, runs nothing, is kept nowhere and tells nobody where it came from', async () => {
+  it('shows no keys, runs no scripts, is not cached and sends no referrer', async () => {
     const response = await fetch(links[0]!)
     const page = await response.text()
     assert.doesNotMatch(page, /key_|<script|sk-/)
@@ -145,7 +145,7 @@ describe('a link on an invoice', () => {
     )
   })
 
-  it('is for its own line and document, until its own day', async () => {
+  it('is valid only for its own line and document, until its own day', async () => {
     const address = new URL(links[0]!)
     const changed = (change: (it: URL) => void): string => {
       const other = new URL(address)
@@ -175,7 +175,7 @@ describe('a link on an invoice', () => {
     assert.equal((await fetch(`${links[0]}&after=nonsense`)).status, 400)
   })
 
-  it('is refused on the day after its last, also with a right signature', async (t) => {
+  it('is refused on the day after its last, even with a valid signature', async (t) => {
     const expired = await startExpired()
     t.after(() => expired.stop())
     const response = await fetch(expired.link)
@@ -195,7 +195,7 @@ describe('a link on an invoice', () => {
     return { link: lines[0]?.link ?? '', stop: () => store.close() }
   }
 
-  it('is revoked with all others, and a new copy has new ones', async () => {
+  it('is revoked with all others, and a new copy has new links', async () => {
     const { code } = await commandLine([
       'invoice',
       'revoke-links',

@@ -127,14 +127,14 @@ describe('the lines of an invoice', () => {
     )
   })
 
-  it('refuse an amount that the usage cannot explain', () => {
+  it('reject an amount that the usage cannot explain', () => {
     const free = { ...versions[0]!, perAudioMinute: null }
     assert.throws(() => linesOf([{ ...emptySums('m', 0), amount: 1n }], () => free), /more than its usage/)
   })
 })
 
 describe('rounding', () => {
-  it('takes GST from the printed subtotal, so that the printed figures add up', () => {
+  it('computes GST from the printed subtotal, so that the printed figures add up', () => {
     // 4.5 cents are printed as 5. A tenth of that is half a cent, which rounds up; a tenth of 4.5 would round down.
     const { subtotal, gst, total } = totalsOf([{ amount: 45_000_000_000n } as InvoiceLine])
     assert.deepEqual([subtotal, gst, total], [5n, 1n, 6n])

@@ -271,7 +271,7 @@ describe('reserved capacity', () => {
 })
 
 describe('a seller', () => {
-  it('is refused at the start if its ABN cannot be right', async (t) => {
+  it('is refused at the start if its ABN is invalid', async (t) => {
     const stage = await chatStage(t)
     stage.weir.writeConfig({ seller: { ...seller, abn: '51 824 753 557' } })
     const { code, stderr } = await commandLine([
@@ -343,7 +343,7 @@ describe('a credit whose process is killed', () => {
     assert.ok(added > 0 && added < ROWS, `it was killed after ${added} of ${ROWS} rows`)
   }
 
-  it('leaves books that reconcile, and is finished by the same command', async (t) => {
+  it('leaves a ledger that reconciles, and is finished by the same command', async (t) => {
     const { books, acme, credit } = await invoicedMonth(t)
     await killed(credit, books.dataDir)
     const before = await reconcileLedger(books.store)
@@ -356,7 +356,7 @@ describe('a credit whose process is killed', () => {
     assert.deepEqual([after.problems, after.rows, after.invoices, after.amount], [[], 2 * ROWS, 2, 0n])
   })
 
-  it('is finished by the service when that starts', async (t) => {
+  it('is finished by the service when it starts', async (t) => {
     const { books, configFile, credit } = await invoicedMonth(t)
     await killed(credit, books.dataDir)
     const start = () => startService(loadConfig({ config: configFile, data: books.dataDir }, {}))
@@ -373,7 +373,7 @@ describe('a credit whose process is killed', () => {
 describe('PDFs', () => {
   const path = '/console/api/invoices/INV-000001?format=pdf'
 
-  it('that a member asked for and no longer waits for hold up no one', async (t) => {
+  it('that a member requested and no longer waits for delay no other', async (t) => {
     const signedIn = await fetch(`${weir.service.url}/console/api/session`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-weir-console': '1' },

@@ -117,7 +117,7 @@ describe('the example month of docs/billing.md', () => {
     assert.deepEqual(await invoicePdf(issued), pdf, 'the same file every time')
   })
 
-  it('says where a key downloads the rows of each line, without rows of adjustment notes', () => {
+  it('shows where a key downloads the rows of each line, without rows of adjustment notes', () => {
     assert.match(
       issued.lines[0]?.rows ?? '',
       /^\/api\/v1\/usage\?from=2026-10-01&to=2026-10-31&credit_note=&model=black-forest%2Fflux/,
@@ -251,7 +251,7 @@ describe('an adjustment note', () => {
 })
 
 describe('an invoice', () => {
-  it('has a row that came while it was drafted, or the row is of the next month', async () => {
+  it('includes a row that arrives while it is drafted, or the row belongs to the next month', async () => {
     const buyer = await books.workspace('busy')
     const version = await books.price('meta/busy', { input_per_million: '1' }, september())
     const request = (at: number) => books.row(buyer, 'meta/busy', version, at, { inputTokens: 1_000_000 })
@@ -278,7 +278,7 @@ describe('an invoice', () => {
 })
 
 describe('reserved capacity', () => {
-  it('[C5] is billed from the moment the workspace exists, though the catalog named it before', async () => {
+  it('[C5] is billed from when the workspace exists, even if the catalog named it before', async () => {
     const before = books.now
     await books.price('meta/reserved@latecomer', { per_hour: '1.00' }, september())
     books.now = october.from + 10 * HOUR_MS

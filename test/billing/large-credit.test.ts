@@ -47,7 +47,7 @@ const usedBy = (books: TestBooks, { id }: Workspace) =>
   books.store.usageTotal({ workspaceId: id, from: 0, to: Number.MAX_SAFE_INTEGER, groupBy: 'model' })
 
 describe('a credit of a large month', () => {
-  it('adds its rows a few at a time, and other rows get their turn in between', async (t) => {
+  it('adds its rows a few at a time, and other rows are written in between', async (t) => {
     const { books, acme, version } = await invoicedMonth(t, 12_000)
     const { store, transactions } = await watchedStore(t, books.dataDir)
     const crediting = { isOver: false }
@@ -91,7 +91,7 @@ describe('a credit of a large month', () => {
   })
 })
 
-describe('a credit that was cut off', () => {
+describe('a credit that was interrupted', () => {
   /** Begins a credit whose connection fails after some transactions, as when its process is killed. */
   async function cutOff(t: TestContext, after: number): Promise<InvoicedMonth & { again: Invoicing }> {
     const month = await invoicedMonth(t, 1000)
@@ -111,7 +111,7 @@ describe('a credit that was cut off', () => {
   }
 
   for (const after of [0, 2, 5]) {
-    it(`leaves books that reconcile and show nothing of it, after ${after} steps`, async (t) => {
+    it(`leaves a ledger that reconciles and does not show the credit, after ${after} steps`, async (t) => {
       const { books, acme } = await cutOff(t, after)
       const { problems, rows, invoices } = await reconcileLedger(books.store)
       assert.deepEqual([problems, rows, invoices], [[], 1000, 1])
@@ -123,7 +123,7 @@ describe('a credit that was cut off', () => {
     })
   }
 
-  it('is finished when it is asked for again, under the same number', async (t) => {
+  it('is finished when it is requested again, under the same number', async (t) => {
     const { books, acme, again } = await cutOff(t, 2)
     const note = await again.credit(acme, october, null, 'All of it.')
     assert.deepEqual([note.number, note.ledger_rows, note.reason], ['ADJ-000001', 1000, 'All of it.'])
@@ -134,7 +134,7 @@ describe('a credit that was cut off', () => {
     assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 
-  it('is finished before the next credit of anybody, so that no number is missing', async (t) => {
+  it('is finished before the next credit, so that no number is missing', async (t) => {
     const { books, again } = await cutOff(t, 2)
     const other = await books.workspace('other')
     const version = await books.price('meta/b', { input_per_million: '0.20' }, october.from)
@@ -160,7 +160,7 @@ describe('a credit that was cut off', () => {
     assert.equal((await books.invoicing.byNumber('ADJ-000001')).ledger_rows, 1000)
   })
 
-  it('is finished once, although several processes try', async (t) => {
+  it('is finished once, even if several processes try', async (t) => {
     const { books, acme, again } = await cutOff(t, 1)
     const credits = await Promise.all([
       again.credit(acme, october, null, 'All of it.'),
@@ -189,8 +189,8 @@ describe('several credits at once', () => {
   })
 })
 
-describe('a credit while the books are reconciled', () => {
-  it('is no discrepancy', async (t) => {
+describe('a credit during a reconciliation', () => {
+  it('is not reported as a discrepancy', async (t) => {
     const { books, acme } = await invoicedMonth(t, 3000)
     let pages = 0
     const store = {

@@ -120,13 +120,13 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
   return { spent: await spending.spent('ws'), row: rows()[0] }
 }
 
-describe('a row that the disk does not take in time', () => {
-  it('counts against the spend limit if it is of a stream, which the caller has seen but for its end', async () => {
+describe('a row that the disk does not store in time', () => {
+  it('counts against the spend limit for a stream, because the caller has received all but its end', async () => {
     const { spent, row } = await serveLate(true)
     assert.deepEqual([row?.outcome, row?.amount, spent], ['completed', 3n * PRICE, 3n * PRICE])
   })
 
-  it('counts as nothing if it is of a whole answer, which the caller does not get', async () => {
+  it('counts as nothing for a whole answer, which the caller does not get', async () => {
     const { spent, row } = await serveLate(false)
     assert.deepEqual([row?.outcome, row?.amount, spent], ['withheld', 0n, 0n])
   })

@@ -71,7 +71,7 @@ describe('the rows of an invoice line', () => {
     assert.ok(units.has('rounding') && units.has('audio_minutes') && units.has('cached_input_tokens'))
   })
 
-  it('are found by the number of the line alone, and for its own workspace', async () => {
+  it('are found only by the number of the line, and by its own workspace', async () => {
     const number = documents[0]?.number ?? ''
     for (const line of ['0', '01', '1.0', '-1', '99', 'x', '']) {
       await assert.rejects(findLineRows(books.store, number, line), { code: 'not_found' }, line)

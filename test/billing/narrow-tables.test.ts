@@ -14,7 +14,7 @@ const heading = (text: string): string => text.split('\n')[0] ?? ''
 const widest = (text: string): number => Math.max(...text.split('\n').map((line) => line.length))
 
 describe('on a narrow terminal', () => {
-  it('weir usage refused cuts off workspaces, endpoints and models', () => {
+  it('weir usage refused truncates workspaces, endpoints and models', () => {
     const group = { workspaceId: 'w', keyId: 'key_1', code: 'invalid_value', requests: 1 } as const
     const refusal = {
       requestId: 'r',
@@ -43,7 +43,7 @@ weir usage REQUEST_ID says why one was refused.`,
     )
   })
 
-  it('weir usage cache cuts off workspaces and models, and does not stack before it must', () => {
+  it('weir usage cache truncates workspaces and models, and stacks columns only if it must', () => {
     const misses = { first_use: 0, prefix_changed: 0, evicted: 0, moved: 0 }
     const entry = { workspaceId: 'w', keyId: 'key_1', model: LONG, requests: 1, inputTokens: 3, cachedInputTokens: 1 }
     const shown = cacheText([{ workspace: LONG, entry: { ...entry, misses, latestChange: undefined } }], plainView(60))
@@ -54,7 +54,7 @@ a-name-that-is-…  key_1  a-name-that-is-f…         1    33 %`,
     )
   })
 
-  it('weir config cuts off values and places', () => {
+  it('weir config truncates values and places', () => {
     const settings = [{ key: 'data_dir', value: LONG, source: `${LONG}.yaml:3` }]
     const shown = configText({ file: null, service: null, problem: null, settings }, plainView(50))
     assert.deepEqual(shown.split('\n').slice(2), [
@@ -83,7 +83,7 @@ a-name-that-is-…  key_1  a-name-that-is-f…         1    33 %`,
     ])
   })
 
-  it('weir invoice cuts off workspaces in a list, and descriptions on a document', async (t) => {
+  it('weir invoice truncates workspaces in a list, and descriptions on a document', async (t) => {
     const { books, config, dataDir } = await stageWithRows(t)
     const options = ['--config', config, '--data', dataDir]
     const shown = (...args: readonly string[]): Promise<string> => printedOnTerminal(64, invoice, ...args, ...options)

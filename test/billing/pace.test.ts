@@ -14,14 +14,14 @@ const month = parseMonth('2026-11') ?? assert.fail()
 const now = month.from + 10 * DAY
 
 describe('the pace of spending', () => {
-  it('forecasts what was spent and the rest of the month at the pace of the last days', () => {
+  it('forecasts what was spent plus the rest of the month at the pace of the last days', () => {
     const pace = paceOf(month, now, 100n * AUD, { amount: 14n * AUD, ms: 7 * DAY }, undefined)
     assert.equal(pace.perDay, 2n * AUD)
     assert.equal(pace.forecast, 140n * AUD)
     assert.equal(pace.reachesLimitAt, undefined)
   })
 
-  it('says when a limit is reached, if it is in this month', () => {
+  it('reports when a limit will be reached, if that is in this month', () => {
     const recent = { amount: 14n * AUD, ms: 7 * DAY }
     assert.equal(paceOf(month, now, 100n * AUD, recent, 110n * AUD).reachesLimitAt, now + 5 * DAY)
     assert.equal(paceOf(month, now, 100n * AUD, recent, 141n * AUD).reachesLimitAt, undefined)
@@ -33,7 +33,7 @@ describe('the pace of spending', () => {
 describe('a pace over few days', () => {
   const over = (ms: number) => paceOf(month, now, 100n * AUD, { amount: 14n * AUD, ms }, 110n * AUD)
 
-  it('counts whole days, and is none before the first is over', () => {
+  it('counts whole days, and does not exist before the first is over', () => {
     assert.deepEqual(
       [0, 1, DAY - 1, DAY, 2 * DAY - 1, 7 * DAY].map((ms) => over(ms).days),
       [0, 0, 0, 1, 1, 7],
@@ -45,7 +45,7 @@ describe('a pace over few days', () => {
     assert.equal(over(DAY).perDay, 14n * AUD)
   })
 
-  it('gives a forecast, and a day on which a limit is reached, from three days on', () => {
+  it('gives a forecast, and the day on which a limit is reached, from three days on', () => {
     const early = over(3 * DAY - 1)
     assert.deepEqual([early.forecast, early.reachesLimitAt], [undefined, undefined])
     assert.notEqual(early.perDay, undefined)
@@ -91,7 +91,7 @@ describe('the month of a workspace', () => {
 })
 
 describe('the times of requests', () => {
-  it('are percentiles of each hour, and know how many failed', () => {
+  it('are percentiles of each hour, with the number that failed', () => {
     const rows = Array.from({ length: 100 }, (_, index) =>
       sampleRow(`r${index}`, {
         settledAt: index < 50 ? 1000 : 3_601_000,

@@ -37,7 +37,7 @@ function stage() {
 }
 
 describe('text that is set in a PDF', () => {
-  it('breaks at spaces when a word does not fit, and not before', () => {
+  it('breaks at spaces only when a word does not fit', () => {
     const { lines } = stage()
     assert.deepEqual(lines('one two six', 11), ['one two six'])
     assert.deepEqual(lines('one two six', 10), ['one two', 'six'])
@@ -46,7 +46,7 @@ describe('text that is set in a PDF', () => {
     assert.deepEqual(lines('one\ntwo', 100), ['one', 'two'])
   })
 
-  it('breaks a word only if it is wider than its column, behind a mark in its second half if it has one', () => {
+  it('breaks a word only if it is wider than its column, after a punctuation mark in its second half if there is one', () => {
     const { lines } = stage()
     assert.deepEqual(lines('abcdefgh', 8), ['abcdefgh'])
     assert.deepEqual(lines('abcdefghi', 8), ['abcdefgh', 'i'])
@@ -58,7 +58,7 @@ describe('text that is set in a PDF', () => {
     assert.deepEqual(lines('ab-cd-efgh', 8), ['ab-cd-', 'efgh'])
   })
 
-  it('stands at the left, the right or in the middle of its column, one line below the other', () => {
+  it('is aligned left, right or centred in its column, one line below the other', () => {
     const { setter, only } = stage()
     const below = setter.draw('ab cd', 100, 50, 30, { size: 10 })
     setter.draw('ab', 100, 50, 30, { size: 10, align: 'right' })

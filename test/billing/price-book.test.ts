@@ -47,7 +47,7 @@ const expensive = { input_per_million: '2.00', output_per_million: '4.00' }
 const cheap = { input_per_million: '0.20', output_per_million: '0.40' }
 
 describe('the price book', () => {
-  it('has each price once if replicas store it at the same time, and the one that was later reads it', async () => {
+  it('stores each price once if replicas store it at the same time, and the later one reads it', async () => {
     const { book, again, versions } = await emptyBook()
     const other = await again()
     await other.syncListPrices(catalogOf(cheap))
@@ -127,7 +127,7 @@ describe('the price book', () => {
     assert.deepEqual([price.version, price.rates.inputPerToken, price.rates.outputPerToken], [0, 0n, 0n])
   })
 
-  it('knows when a model was first priced, also after a restart', async () => {
+  it('knows when a model was first priced, even after a restart', async () => {
     const { book, again, versions } = await emptyBook()
     const [model] = catalogOf(expensive)
     await book.syncListPrices([model!])
@@ -169,7 +169,7 @@ describe('image prices by size and quality', () => {
     assert.equal(book.priceFor(model!, 'ws_1').rates.perImage! / CENT, 4n)
   })
 
-  it('[M6] each have their own versions, so changing one leaves the others alone', async () => {
+  it('[M6] each have their own versions, so changing one does not change the others', async () => {
     const { book, versions, again } = await emptyBook()
     const [model] = catalogOf(bySize)
     await book.syncListPrices([model!])
@@ -191,7 +191,7 @@ describe('image prices by size and quality', () => {
     assert.deepEqual((await again()).priceFor(model!, 'ws_1', '1024x1792 hd'), price)
   })
 
-  it('[M6] cost the old price or the new one, and never something else, while a change is being written', async () => {
+  it('[M6] cost the old price or the new one, and nothing else, while a change is being written', async () => {
     const kinds = ['512x512', '512x512 hd', '1024x1792', '1024x1792 hd', 'auto hd']
     const cents = fc.integer({ min: 1, max: 9 }).map((it) => `0.0${it}`)
     const anyPrices: fc.Arbitrary<ModelPrices> = fc

@@ -35,7 +35,7 @@ describe('refusals that are not stored yet', () => {
     assert.equal(pending.take(), undefined)
   })
 
-  it('of more keys than a workspace may have apart are counted together, hour by hour, also after they were taken', () => {
+  it('beyond the number of keys that a workspace may list are counted together by hour, even after a batch was taken', () => {
     const pending = pendingRefusals()
     const flood = (at: number): void => {
       for (let index = 0; index < 5000; index++) pending.add(sampleRefusal({ keyId: `key_${index}`, at }))
@@ -59,7 +59,7 @@ describe('refusals that are not stored yet', () => {
     assert.ok(pending.take()!.hours.every(({ hour }) => hour === HOUR_MS))
   })
 
-  it('are neither lost nor counted twice if the store did not take them', () => {
+  it('are neither lost nor counted twice if the store did not accept them', () => {
     const pending = pendingRefusals()
     for (let index = 0; index < 30; index++) pending.add(sampleRefusal())
     const batch = pending.take()!
@@ -71,7 +71,7 @@ describe('refusals that are not stored yet', () => {
     assert.deepEqual(again.newest, [...batch.newest.slice(1), later])
   })
 
-  it('stay within a limit while the store takes nothing, hour after hour', () => {
+  it('stay within a limit while the store accepts nothing, hour after hour', () => {
     const pending = pendingRefusals()
     for (let index = 0; index < 60_000; index++) {
       pending.add(sampleRefusal({ workspaceId: `ws_${index}`, at: index * HOUR_MS }))
@@ -151,7 +151,7 @@ describe('the record of refusals', () => {
     return stage
   }
 
-  it('writes many at a time, after a pause, and nothing while nothing is refused', async (t) => {
+  it('writes many at a time, after a delay, and nothing while nothing is refused', async (t) => {
     const { refusals, clock, batches } = stageOf(t)
     for (let index = 0; index < 1000; index++) refusals.add(sampleRefusal())
     await turn()
@@ -169,7 +169,7 @@ describe('the record of refusals', () => {
     await refusals.close()
   })
 
-  it('lets readers see what was refused before they asked, also while a batch is being written', async (t) => {
+  it('lets readers see everything refused before their read, even while a batch is being written', async (t) => {
     const stage = stageOf(t)
     const { refusals, clock } = stage
     const writing = Promise.withResolvers<void>()
@@ -187,7 +187,7 @@ describe('the record of refusals', () => {
     await refusals.close()
   })
 
-  it('keeps what the store does not take, tries again, and reports the failure once', async (t) => {
+  it('keeps what the store does not accept, retries, and reports the failure once', async (t) => {
     const stage = stageOf(t)
     const { refusals, clock, batches, failures } = stage
     stage.answer = () => Promise.reject(new Error('away'))

@@ -171,7 +171,7 @@ describe('[X5] requests that were refused', () => {
     assert.match(newest[1]?.reason ?? '', /spend limit for this month is/)
   })
 
-  it('leave out what has a ledger row, lookups that find nothing, and pages and health checks', async (t) => {
+  it('omit requests with a ledger row, lookups that find nothing, pages and health checks', async (t) => {
     const { weir } = await chatStage(t, { script: { refuse: { status: 500, body: {} } } })
     await read(
       weir.chat({}),
@@ -243,7 +243,7 @@ describe('[X5] requests that were refused', () => {
     }
   })
 
-  it('that come by the thousand cost a bounded number of rows', async (t) => {
+  it('that arrive by the thousand cost a bounded number of rows', async (t) => {
     const { weir } = await chatStage(t)
     const clients = await Promise.all(Array.from({ length: 40 }, () => rawClient(weir.base)))
     const lines = `GET /api/v1/no-such-path HTTP/1.1\r\nHost: weir\r\nAuthorization: Bearer ${weir.key}\r\n\r\n`

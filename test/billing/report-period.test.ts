@@ -34,7 +34,7 @@ describe('the period of a report', () => {
     assert.deepEqual([days.unit, timesIn(days).length], ['day', 4])
   })
 
-  it('has as many days as the calendar, when clocks change too', () => {
+  it('has as many days as the calendar, even when daylight saving changes', () => {
     for (const [from, to, hours] of [
       ['2026-10-01', '2026-10-08', 8 * 24 - 1],
       ['2026-04-01', '2026-04-08', 8 * 24 + 1],

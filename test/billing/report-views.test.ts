@@ -42,7 +42,7 @@ function asked<Store>(answers: Partial<Record<keyof Store, (query: never) => unk
 }
 
 describe('the usage of a period', () => {
-  it('is asked for once over time, and for the largest groups', async () => {
+  it('is queried once over time, and once for the largest groups', async () => {
     const { from } = { from: Date.UTC(2026, 5, 30, 14) }
     const { store, queries } = asked<ReportStore>({
       usageOverTime: () => [
@@ -114,7 +114,7 @@ describe('a month', () => {
     return { made: made as Record<string, unknown>, queries }
   }
 
-  it('is what was spent, the pace of the last seven days, and what it will come to', async () => {
+  it('has what was spent, the pace of the last seven days, and the forecast', async () => {
     const { made, queries } = await report(Date.UTC(2026, 5, 1, 14))
     const scope = { workspaceId: 'ws', groupBy: 'day', creditNote: '', withoutCredits: true }
     assert.deepEqual(queries, [
@@ -140,7 +140,7 @@ describe('a month', () => {
     assert.equal(reaches_limit_at, null)
   })
 
-  it('has a pace since the day after the first use, and none on that day', async () => {
+  it('has a pace from the day after the first use on', async () => {
     const recent = await report(Date.UTC(2026, 6, 15, 14))
     assert.equal(recent.queries[2]?.[1]['from'], Date.UTC(2026, 6, 16, 14))
     assert.equal(recent.made['pace_days'], 3)
@@ -151,7 +151,7 @@ describe('a month', () => {
     }
   })
 
-  it('says when it reaches a limit, and whether that is soft', async () => {
+  it('reports when it reaches a limit, and whether that is soft', async () => {
     const { made } = await report(Date.UTC(2026, 5, 1, 14), {
       amount: 50n * AUD,
       isSoft: true,
@@ -173,7 +173,7 @@ describe('a list of requests', () => {
     return { made, query: queries[0]?.[1] ?? {} }
   }
 
-  it('is a page of 50, from where the page before ended', async () => {
+  it('is a page of 50, starting where the page before ended', async () => {
     const { made, query } = await list({}, { settledAt: 5, requestId: 'r-1' })
     assert.deepEqual([query['limit'], query['before'], query['onlyFailed']], [50, undefined, false])
     assert.equal(made.next, '5_r-1')
@@ -188,7 +188,7 @@ describe('a list of requests', () => {
     })
   })
 
-  it('is refused from elsewhere', async () => {
+  it('is refused with a start that no page returned', async () => {
     for (const before of ['', '5', '_r', 'x_r', '1234567890123456_r', `5_${'r'.repeat(101)}`, '5_r r']) {
       await assert.rejects(list({ before }), { code: 'invalid_value', param: 'before' }, before)
     }
@@ -250,7 +250,7 @@ describe('how long requests took', () => {
     return { report, queries, sample }
   }
 
-  it('is sampled from the hours that have begun, in 100 spans at most', async () => {
+  it('is sampled from the hours that have begun, in at most 100 spans', async () => {
     const { report, sample, queries } = await overview(3)
     // Three hours have begun: 33 spans each.
     assert.equal(sample.spans.length, 99)
@@ -281,7 +281,7 @@ describe('how long requests took', () => {
     assert.equal((await overview(4)).report.is_complete, false)
   })
 
-  it('is by key if that is asked for', async () => {
+  it('is by key on request', async () => {
     const { report } = await overview(3, {}, { groupBy: 'key' })
     assert.deepEqual(
       report.groups.map(({ group, requests }) => [group, requests]),

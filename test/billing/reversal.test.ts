@@ -5,7 +5,7 @@ import { reversalOf } from '../../src/ledger/rows.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 
 describe('the reversal of a row', () => {
-  it('leaves nothing of any figure', () => {
+  it('cancels every figure', () => {
     const row = sampleRow('request', {
       inputTokens: 2,
       cachedInputTokens: 3,

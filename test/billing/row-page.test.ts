@@ -40,7 +40,7 @@ const found = (rows: readonly LineRow[], unit = 'input_tokens') =>
 const links = { csv: '/x?a=1&b=2', first: undefined, next: undefined, until: '2027-02-13' }
 
 describe('the page with the rows of an invoice line', () => {
-  it('has each row with its time in Sydney, what it adds, and what is special about it', () => {
+  it('has each row with its time in Sydney, its amount, and its special properties', () => {
     const correction = { of: 'q<1>', reason: 'wrong', creditNote: '' }
     const rows = [
       rowOf('r<1>'),
@@ -82,14 +82,14 @@ describe('the page with the rows of an invoice line', () => {
     }
   })
 
-  it('leads to the first page, the next one and the CSV, if there are any', () => {
+  it('links to the first page, the next one and the CSV, if they exist', () => {
     const csv = '<a href="/x?a=1&#38;b=2">All rows as CSV</a>'
     assert.ok(rowPage(found([]), [], links).includes(`<nav>${csv}</nav>`))
     const all = rowPage(found([]), [], { ...links, first: '/f', next: '/n' })
     assert.ok(all.includes(`<nav><a href="/f">First page</a><a href="/n">Next page</a>${csv}</nav>`))
   })
 
-  it('runs nothing and loads nothing, also when a link does not work', () => {
+  it('runs no script and loads nothing, even when a link is invalid', () => {
     const refusal = refusalPage('It has <expired>.')
     assert.match(refusal, /<h1>This link does not work<\/h1><p>It has &#60;expired&#62;\.<\/p>/)
     for (const page of [refusal, rowPage(found([]), [], links)]) {
@@ -104,7 +104,7 @@ describe('the page with the rows of an invoice line', () => {
 })
 
 describe('the rows of an invoice line as CSV', () => {
-  it('have a head, and a line for each row, page by page', async () => {
+  it('have a header, and a line for each row, page by page', async () => {
     const rows = [rowOf('r', { correction: { of: 'q', reason: 'a,b', creditNote: '' } })]
     const text = (await Array.fromAsync(rowsCsv(found(rows)))).join('')
     const csv = 'r,2026-11-01T13:05:09.000Z,2026-11-01T13:05:09.001Z,61500,1234.50,false,completed,q,"a,b"\n'

@@ -37,7 +37,7 @@ async function searched(
 }
 
 describe('the rows of one model', () => {
-  it('are searched in the hours that have some, and hours that follow each other are one search', async () => {
+  it('are searched in the hours that have some, and consecutive hours are one search', async () => {
     assert.deepEqual(
       await searched([
         [5, 1],
@@ -80,7 +80,7 @@ describe('the rows of one model', () => {
     assert.deepEqual(await searched(hours, { of: {} }), [[0, 1000]])
   })
 
-  it('are searched between the times that were asked for, and no further back than the page before', async () => {
+  it('are searched within the requested times, and no further back than the page before', async () => {
     const hours = [
       [5, 1],
       [6, 1],

@@ -58,7 +58,7 @@ describe('a report by groups', () => {
   const period = (grouping: string, from: string, to: string): Promise<Page> =>
     report(0, `group_by=${grouping}&from=${from}&to=${to}`)
 
-  it('takes whole hours and dates, and days only as dates', async () => {
+  it('accepts whole hours and dates, and for days only dates', async () => {
     await period('model', '2026-11-15T09:00:00Z', '2026-11-15T10:00:00Z')
     await period('model', '2026-11-15', '2026-11-16')
     await period('day', '2026-11-15', '2026-11-16')

@@ -73,7 +73,7 @@ describe('GET /usage', () => {
     )
   })
 
-  it('comes in pages without gaps or repetitions', async () => {
+  it('is served in pages without gaps or repetitions', async () => {
     const seen: unknown[] = []
     let query = '?limit=2'
     for (let page = 0; page < 3; page++) {

@@ -54,7 +54,7 @@ describe('what lists and reports show', () => {
     assert.deepEqual([unused.expires_at, unused.last_used_at, unused.revoked], [null, null, null])
   })
 
-  it('of a row is everything but whose it is, and what only corrections, credits and capacity have', () => {
+  it('of a row is everything except its workspace, and fields of corrections, credits and capacity only if it has them', () => {
     const row = sampleRow('r', {
       inputTokens: 11,
       cachedInputTokens: 12,
@@ -105,7 +105,7 @@ describe('what lists and reports show', () => {
     }
   })
 
-  it('of a refused request is why, and of which workspace for those who see several', () => {
+  it('of a refused request is the reason, and its workspace for readers of several', () => {
     const refusal = sampleRefusal({ requestId: 'r', at: 1, param: 'model' })
     const { keyId, endpoint, model, httpStatus, code, reason } = refusal
     const view = {

@@ -22,7 +22,7 @@ const entry = (changes: object = {}): object => ({
 })
 
 describe('the difference between two catalogs', () => {
-  it('names every field that changes as the file does, and no secret', () => {
+  it('names every changed field as the file does, and no secret', () => {
     const dedicated = [{ workspace: 'acme', per_hour: '3', limits: { max_wait_ms: 5 } }]
     const changed = catalog(
       entry({ name: 'B', pricing: { input_per_million: '1', output_per_million: '2.5' }, dedicated }),
@@ -44,7 +44,7 @@ describe('the difference between two catalogs', () => {
     })
   })
 
-  it('has models that come and go', () => {
+  it('lists added and removed models', () => {
     const [one, other] = [catalog(entry()), catalog(entry({ id: 'a/c' }))]
     const [added, removed] = catalogDiff(one, other)
     assert.deepEqual(
@@ -135,7 +135,7 @@ describe('limits that an operator sets', () => {
     return { settings, done }
   }
 
-  it('hold until the file says something else for the lane', async () => {
+  it('apply until the file changes the limits of the lane', async () => {
     const { settings, done } = await stage()
     const models = catalog(entry())
     const deployment = models[0]?.serverless ?? assert.fail()

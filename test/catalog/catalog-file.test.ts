@@ -93,7 +93,7 @@ describe('a model in the file of the catalog', () => {
     assert.equal(balance({ urls }, { categories: ['embedding'] }), 'least_busy')
   })
 
-  it('has its secret from the environment, and what is given instead of the defaults', () => {
+  it('has its secret from the environment, and given values instead of the defaults', () => {
     const [model] = catalog(
       withEngine({
         model: 'other',
@@ -112,7 +112,7 @@ describe('a model in the file of the catalog', () => {
     assert.deepEqual([description?.firstByteTimeoutMs, description?.idleTimeoutMs], [1000, 2000])
   })
 
-  it('may go to the limits, and is refused beyond them with the place and what to do', () => {
+  it('may go up to the limits, and is refused beyond them with the place and advice', () => {
     const whole = { max_completion_tokens: 4096, default_max_tokens: 4096 }
     assert.equal(catalog(entry(whole))[0]?.defaultMaxTokens, 4096)
     const reserved = (...dedicated: object[]): object => entry({ dedicated })
@@ -170,7 +170,7 @@ describe('the limits of fields in the file of the catalog', () => {
     assert.deepEqual(taken, [false, true, true, false], name)
   }
 
-  it('are the same as ever for numbers', () => {
+  it('are unchanged for numbers', () => {
     const wide = { context_length: 100_000_000 }
     const engineWith = (name: string) => (value: number) => withEngine({ [name]: value })
     const limitWith = (name: string) => (value: number) => entry({ serverless: { limits: { [name]: value } } })
@@ -187,7 +187,7 @@ describe('the limits of fields in the file of the catalog', () => {
     requireRange('wait', limitWith('max_wait_ms'), 1, 3_600_000)
   })
 
-  it('are the same as ever for texts', () => {
+  it('are unchanged for texts', () => {
     const textWith = (name: string) => (length: number) => entry({ [name]: 'x'.repeat(Math.max(0, length)) })
     const engineText = (name: string) => (length: number) => withEngine({ [name]: 'x'.repeat(Math.max(0, length)) })
     requireRange('name', textWith('name'), 1, 200)
@@ -222,7 +222,7 @@ describe('the limits of fields in the file of the catalog', () => {
     assert.throws(() => catalog(entry({ tokenizer: '' })), /tokenizer/)
   })
 
-  it('are the same as ever for lists', () => {
+  it('are unchanged for lists', () => {
     const names = (count: number): string[] => Array.from({ length: Math.max(0, count) }, (_, index) => `x${index}`)
     const addresses = (count: number) => names(count).map((name) => `http://${name}:80`)
     const sizes = (count: number) => names(count).map((_, index) => ({ size: `${100 + index}x100`, per_image: '1' }))
@@ -249,7 +249,7 @@ describe('the limits of fields in the file of the catalog', () => {
     )
   })
 
-  it('has no field that it does not know', () => {
+  it('refuse unknown fields', () => {
     const unknown = { unknown: 1 }
     const entries = [
       entry(unknown),

@@ -55,7 +55,7 @@ describe('a catalog that comes into force', () => {
     return { happened, changes, setLimit: (next: number) => void (concurrent = next) }
   }
 
-  it('stores its prices before engines and queues follow it', async () => {
+  it('stores its prices before engines and queues are updated', async () => {
     const { happened } = await stage(240_000)
     assert.deepEqual(happened, [
       'prices stored',
@@ -65,12 +65,12 @@ describe('a catalog that comes into force', () => {
     ])
   })
 
-  it('warns of a wait that is longer than clients wait', async () => {
+  it('warns about a maximum wait that is longer than clients wait', async () => {
     const { happened } = await stage(240_001)
     assert.equal(happened.at(-1), 'warned of 240001')
   })
 
-  it('takes the limits that an operator sets, here or at another replica', async () => {
+  it('uses the limits that an operator sets, here or at another replica', async () => {
     const { happened, changes, setLimit } = await stage(1000)
     happened.length = 0
     setLimit(9)

@@ -50,14 +50,14 @@ describe('a reload of the catalog', () => {
     assert.deepEqual(names(), ['a/c'])
   })
 
-  it('gives up on a file that changes all the time, and keeps the old catalog', async (t) => {
+  it('fails if the file keeps changing, and keeps the old catalog', async (t) => {
     const polling = { pollMs: 1, pollsMax: 5 }
     const { catalog, file, names, reads } = await stage(t, { polling, onRead: (it) => appendFileSync(it, ' ') })
     await assert.rejects(catalog.reload(), { message: `${file}: is still being written` })
     assert.deepEqual([names(), reads()], [['a/b'], 3])
   })
 
-  it('is prepared before it is visible, and one at a time', async (t) => {
+  it('is prepared before it is visible, one at a time', async (t) => {
     const steps: string[] = []
     const held: (() => void)[] = []
     const { catalog, write, names } = await stage(t, {
@@ -90,7 +90,7 @@ describe('a reload of the catalog', () => {
     assert.deepEqual(names(), [])
   })
 
-  it('replaces names and aliases; what a workspace may not see is not there', async (t) => {
+  it('replaces names and aliases; a model that a workspace may not see does not exist for it', async (t) => {
     const { catalog, write } = await stage(t)
     write('a/c')
     await catalog.reload()
@@ -102,7 +102,7 @@ describe('a reload of the catalog', () => {
 })
 
 describe('a watched file', () => {
-  it('is looked at every half second, reported once for a change, and no more after the end', async (t) => {
+  it('is polled every half second, reported once for a change, and not after the end', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const { file, write } = await stage(t)
     let changes = 0

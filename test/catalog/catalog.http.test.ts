@@ -180,7 +180,7 @@ describe('GET /models', () => {
   })
 
   for (const parameter of ['scope', 'category', 'mode', 'supported_parameters']) {
-    it(`[X1] refuses a bad ${parameter}, and says what is allowed`, async () => {
+    it(`[X1] refuses a bad ${parameter}, and lists what is allowed`, async () => {
       for (const value of ['nonsense', 'LLM', '__proto__', 'temperature,nonsense']) {
         const refusal = await refusalOf(await weir.call(`/models?${parameter}=${value}`))
         assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', parameter], value)
@@ -289,7 +289,7 @@ describe('reserved capacity', () => {
     assert.deepEqual([shared.calls.length, reserved.calls.length], [(before[0] ?? 0) + 1, (before[1] ?? 0) + 1])
   })
 
-  it('[C5] is shown to everybody with its hourly price, marked as indicative', async () => {
+  it('[C5] is shown to all callers with its hourly price, marked as indicative', async () => {
     for (const key of [weir.key, acme]) {
       for (const id of ['meta/reserved', 'meta/both']) {
         const { pricing } = await entry(id, key)
@@ -351,7 +351,7 @@ describe('a model without an engine', () => {
 })
 
 describe('the catalog while the service runs', () => {
-  it('[C9] changes when the operator reloads it: models come, change and go', async (t) => {
+  it('[C9] changes when the operator reloads it: models are added, changed and removed', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
     it.writeConfig({ models: [modelEntry([shared.url], { context_length: 9000 }), other()] })
     assert.deepEqual(await ids(), ['meta/test-8b'], 'nothing changes before it is read')
@@ -386,7 +386,7 @@ describe('the catalog while the service runs', () => {
     await eventually('the new model is listed', async () => (await ids()).join() === 'meta/other')
   })
 
-  it('[C9] stays as it is after a broken edit, and the error says where the mistake is', async (t) => {
+  it('[C9] is unchanged after a broken edit, and the error shows where the mistake is', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
     const good = readFileSync(it.configFile, 'utf8')
     const line = good.split('\n').findIndex((text) => text.includes('context_length')) + 1
@@ -408,7 +408,7 @@ describe('the catalog while the service runs', () => {
     assert.equal((await it.chat({})).status, 200)
   })
 
-  it('[C9] stays as it is while the watched file is broken, until it is repaired', async (t) => {
+  it('[C9] is unchanged while the watched file is broken, until it is repaired', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
     const good = readFileSync(it.configFile, 'utf8')
     writeFileSync(it.configFile, good.replace('meta/test-8b', 'no slug'))
@@ -422,7 +422,7 @@ describe('the catalog while the service runs', () => {
     await eventually('the mended file is read', async () => (await ids()).join() === 'meta/mended')
   })
 
-  it('[C9] does not lose all of its models to a file that was cut off, unless it is told to', async (t) => {
+  it('[C9] does not lose all of its models to a truncated file, unless it is forced', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()])
     const whole = readFileSync(it.configFile, 'utf8')
     writeFileSync(it.configFile, whole.split('\n').slice(0, 5).join('\n'))
@@ -461,7 +461,7 @@ describe('the catalog while the service runs', () => {
     ['the price of an image', { pricing: { per_image: '0.04' } }, { pricing: {} }, 'per_image'],
     ['the price of an hour', reservedFor({ per_hour: '12.50' }), reservedFor({}), 'per_hour for acme'],
   ] as const) {
-    it(`[C9] does not lose ${what}, unless it is told to`, async (t) => {
+    it(`[C9] does not lose ${what}, unless it is forced`, async (t) => {
       const { weir: it, ids } = await serve(t, [modelEntry([shared.url], before)])
       it.writeConfig({ models: [modelEntry([shared.url], after), other()] })
       const refusal = await refusalOf(await it.reload())
@@ -474,7 +474,7 @@ describe('the catalog while the service runs', () => {
     })
   }
 
-  it('[C9] is reloaded by weir reload, which says what is wrong, and forces it when asked to', async (t) => {
+  it('[C9] is reloaded by weir reload, which reports mistakes, and forces it with --force', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()])
     const reload = (...flags: string[]) =>
       commandLine(['reload', '--config', it.configFile, '--data', it.dataDir, ...flags])
@@ -497,7 +497,7 @@ describe('the catalog while the service runs', () => {
     assert.match(alone.stderr, /no service is running on /)
   })
 
-  it('[C9] takes new prices, and models that come and go with theirs, without being forced', async (t) => {
+  it('[C9] accepts new prices, and models added and removed with their prices, without force', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url], { pricing: charged })])
     // Without a price of their own, cached tokens cost as much as others.
     const dearer = { input_per_million: '0.30', output_per_million: '0.90' }
@@ -508,7 +508,7 @@ describe('the catalog while the service runs', () => {
     assert.deepEqual(await ids(), ['meta/free'])
   })
 
-  it('[C9] takes a file that is written slowly only when it is complete', async (t) => {
+  it('[C9] accepts a slowly written file only when it is complete', async (t) => {
     const { file, write, catalog } = await catalogFile(t, [modelEntry([shared.url])], { pollMs: 200, pollsMax: 100 })
     const models = [modelEntry([shared.url]), ...['a', 'b', 'c', 'd'].map((id) => other(`meta/${id}`))]
     // Every part of it is a valid file, with some of the models.
@@ -526,7 +526,7 @@ describe('the catalog while the service runs', () => {
     assert.equal(catalog.models().length, 5)
   })
 
-  it('[C9] says so when a file is never complete', async (t) => {
+  it('[C9] reports a file that is never complete', async (t) => {
     const { file, catalog } = await catalogFile(t, [modelEntry([shared.url])], { pollMs: 20, pollsMax: 5 })
     const writer = setInterval(() => appendFileSync(file, '#\n'), 2)
     await assert.rejects(catalog.reload(), /catalog\.yaml: is still being written/)
@@ -591,7 +591,7 @@ describe('the catalog while the service runs', () => {
     })
   }
 
-  it('[M6, C9] gives a changed price a new version, and leaves old rows as they are', async (t) => {
+  it('[M6, C9] gives a changed price a new version, and does not change old rows', async (t) => {
     const { weir: it } = await serve(t, [modelEntry([shared.url])])
     const ask = async (): Promise<void> => assert.equal((await it.chat({})).status, 200)
     const reprice = async (input: string): Promise<void> => {

@@ -32,7 +32,7 @@ interface Lane {
 }
 
 describe('limits that an operator sets', () => {
-  it('are in force at once, beside those in the file, until they are cleared', async (t) => {
+  it('take effect at once, beside those in the file, until they are cleared', async (t) => {
     const { weir, engines } = await stage(t)
     assert.deepEqual(await json<Lane>(weir.admin('GET', LANE)), {
       lane: 'meta/test-8b',
@@ -61,7 +61,7 @@ describe('limits that an operator sets', () => {
     await Promise.all([first, second])
   })
 
-  it('are there after a restart', async (t) => {
+  it('survive a restart', async (t) => {
     const { weir } = await stage(t)
     await weir.admin('PUT', LANE, chosen)
     await weir.service.stop()
@@ -78,7 +78,7 @@ describe('limits that an operator sets', () => {
     }
   })
 
-  it('end when the file says something new, and not when it is read again', async (t) => {
+  it('end when the file changes them, and not when it is read again', async (t) => {
     const { weir, engines } = await stage(t)
     const urls = engines.map(({ url }) => url)
     const limitsNow = async (): Promise<Lane> => json<Lane>(weir.admin('GET', LANE))
@@ -97,7 +97,7 @@ describe('limits that an operator sets', () => {
     assert.deepEqual((await limitsNow()).limits, inFile, 'and do not come back with the old file')
   })
 
-  it('are on record with what they were before, and refused if they make no sense', async (t) => {
+  it('are audited with their previous values, and rejected if they are invalid', async (t) => {
     const { weir } = await stage(t)
     await weir.admin('PUT', LANE, chosen)
     const { data } = await json<{ data: { action: string; subject: string; before: string; after: string }[] }>(
@@ -114,7 +114,7 @@ describe('limits that an operator sets', () => {
 })
 
 describe('other limits, tried on recorded requests', () => {
-  it('run on an engine as fast as its recorded answers, unless another speed is asked for', async (t) => {
+  it('run on an engine as fast as its recorded answers, unless another speed is given', async (t) => {
     const { weir } = await stage(t)
     interface Simulated {
       readonly engine: { readonly tokens_per_second: number; readonly source: string }
@@ -145,7 +145,7 @@ describe('an address that an operator drains', () => {
     readonly in_flight: number
   }
 
-  it('gets no new calls, says what is left to do, and comes back', async (t) => {
+  it('gets no new calls, shows how many are left, and returns', async (t) => {
     const { weir, engines } = await stage(t, 2)
     const held = Promise.withResolvers<void>()
     for (const engine of engines) engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: held.promise } }
@@ -183,7 +183,7 @@ describe('an address that an operator drains', () => {
     )
   })
 
-  it('can be forgotten when no engine has it any more', async (t) => {
+  it('can be removed from the list when no engine has it any more', async (t) => {
     const { weir, engines } = await stage(t)
     const [engine] = engines
     const gone = 'http://127.0.0.1:1/v1'

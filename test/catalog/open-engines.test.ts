@@ -30,7 +30,7 @@ function stage(t: TestContext, ...engines: readonly object[]) {
 const embedded = { kind: 'embedded', model: 'weir/starter-vision' }
 
 describe('the engines of a catalog', () => {
-  it('are at their addresses, and a model that runs here is ready once its files are there', (t) => {
+  it('have their addresses, and a model that runs here is ready once its files exist', (t) => {
     const remote = { kind: 'openai', urls: ['http://127.0.0.1:9/v1'], model: 'm' }
     const { opened, deployments } = stage(t, remote, embedded, { kind: 'embedded', model: 'qwen/qwen3-8b' })
     const addresses = [...opened.addresses()].map(([lane, { url, isUp }]) => [lane, url, isUp])
@@ -54,7 +54,7 @@ describe('the engines of a catalog', () => {
     assert.ok(lines.some((line) => line.includes('engine call failed')))
   })
 
-  it('are closed before the hosts of local models, whose sockets are removed then', async (t) => {
+  it('are closed before the hosts of local models, whose sockets are then removed', async (t) => {
     const { opened, deployments } = stage(t, embedded)
     let folder = ''
     opened.local.engine(embedded.model, (socket) => {

@@ -25,7 +25,7 @@ describe('a watched file', () => {
     await eventually('the change is seen', () => changes() === 1)
   })
 
-  it('has changed when another file takes its place, even one of the same length and time', async (t) => {
+  it('has changed when another file replaces it, even one of the same length and time', async (t) => {
     const { folder, file, begin, changes } = stage(t)
     t.after(begin())
     const { atime, mtime } = statSync(file)
@@ -35,7 +35,7 @@ describe('a watched file', () => {
     await eventually('the change is seen', () => changes() === 1)
   })
 
-  it('has changed even if that was before anybody listened', async (t) => {
+  it('has changed even if that was before a listener was added', async (t) => {
     const { file, begin, changes } = stage(t)
     writeFileSync(file, 'longer')
     t.after(begin())

@@ -18,7 +18,7 @@ interface Entry {
 }
 
 describe('a command that changes something', () => {
-  it('is in the audit log, with who ran it, what it was before and after, and no secret', async (t) => {
+  it('is in the audit log, with the user, the state before and after, and no secret', async (t) => {
     const engine = await scriptedEngine()
     const weir = await startWeir(stageConfig([engine.url]))
     t.after(async () => {

@@ -84,14 +84,14 @@ describe('a start on a full disk', () => {
 
   // The limits stop it at different files: the lock, the database, its log, and the small files after them.
   for (const bytes of [0, 1024, 4096, 8192, 32_768, 65_536]) {
-    it(`with room for files of ${bytes} bytes loses nothing that was there`, async (t) => {
+    it(`with room for files of ${bytes} bytes loses no existing data`, async (t) => {
       const it = usedInstallation(t)
       assertOneLine(await cliWithFileLimit(bytes, serveArgs(it)), line)
       await startAndStop(it)
       await assertRows(it, 40)
     })
 
-    it(`with room for files of ${bytes} bytes does not spoil a new directory`, async (t) => {
+    it(`with room for files of ${bytes} bytes does not corrupt a new directory`, async (t) => {
       const it = installation(t)
       assertOneLine(await cliWithFileLimit(bytes, serveArgs(it)), line)
       await startAndStop(it)
@@ -99,7 +99,7 @@ describe('a start on a full disk', () => {
     })
   }
 
-  it('leaves no half operator token or link secret behind', async (t) => {
+  it('leaves no partial operator token or link secret behind', async (t) => {
     const it = usedInstallation(t)
     // What a full disk left behind: the files were created, and nothing could be written to them.
     writeFileSync(join(it.dataDir, 'operator-token'), '')
@@ -112,8 +112,8 @@ describe('a start on a full disk', () => {
   })
 })
 
-describe('a start on a directory that cannot be written', () => {
-  it('says so when the directory is below a file', async (t) => {
+describe('a start on a directory that is not writable', () => {
+  it('reports that the directory is below a file', async (t) => {
     const { dataDir, config } = installation(t)
     writeFileSync(dataDir, 'a file')
     const below = { dataDir: join(dataDir, 'data'), config }
@@ -122,7 +122,7 @@ describe('a start on a directory that cannot be written', () => {
     assert.equal(readFileSync(dataDir, 'utf8'), 'a file')
   })
 
-  it('says so when the file system refuses it', async (t) => {
+  it('reports that the file system refuses it', async (t) => {
     const { config } = installation(t)
     assertOneLine(await cli(serveArgs({ dataDir: '/proc/weir-data', config })), /cannot be (written|created)/)
     assertOneLine(await cli(serveArgs({ dataDir: '/proc/self', config })), /cannot be written \(.*--data/)
@@ -137,7 +137,7 @@ describe('a start on a damaged database', () => {
     ['whose schema is unreadable', (file) => writeFileSync(file, overwritten(readFileSync(file), 100, 3000))],
   ]
   for (const [what, damage] of damages) {
-    it(`${what} is refused, and the file is left as it is`, async (t) => {
+    it(`${what} is refused, and the file is unchanged`, async (t) => {
       const it = usedInstallation(t)
       const file = join(it.dataDir, 'weir.db')
       copyFileSync(file, `${it.dataDir}.good`)
@@ -156,7 +156,7 @@ describe('a start on a damaged database', () => {
   }
 
   for (const what of ['empty', 'missing'] as const) {
-    it(`that is ${what} is not taken for a new installation`, async (t) => {
+    it(`that is ${what} does not count as a new installation`, async (t) => {
       const it = usedInstallation(t)
       await startAndStop(it)
       const file = join(it.dataDir, 'weir.db')

@@ -92,7 +92,7 @@ async function stage(
 const bodies = ({ asked }: Stage) => asked.filter(({ method }) => method === 'POST').map(({ body }) => body)
 
 describe('weir chat', () => {
-  it('shows the answer as it comes, keeps the conversation, and gives the key back', async (t) => {
+  it('shows the answer as it arrives, keeps the conversation, and returns the key', async (t) => {
     const weir = await stage(t)
     const { stdout, failure } = await weir.chat([' Hi ', '//slash', ''])
     assert.equal(failure, undefined)
@@ -125,7 +125,7 @@ describe('weir chat', () => {
     assert.equal(weir.lent[0], 'acme')
   })
 
-  it('takes every line of an input that is there before it is asked for', async (t) => {
+  it('reads every line of an input that arrives before the prompt', async (t) => {
     const weir = await stage(t)
     const { stdout } = await weir.chat(['one\ntwo\nthree'])
     assert.equal(stdout.match(/Héllo/g)?.length, 3)
@@ -135,7 +135,7 @@ describe('weir chat', () => {
     )
   })
 
-  it('obeys commands, none of which a model sees', async (t) => {
+  it('runs commands, which are not sent to the model', async (t) => {
     const weir = await stage(t)
     const lines = ['Hi', '/clear', '/model', '/model a/other', '/model a/embed', '/model no', '/help', '/what', 'Ho']
     const { stdout, failure } = await weir.chat(lines)
@@ -168,7 +168,7 @@ describe('weir chat', () => {
     })
   })
 
-  it('chooses any model that can chat if there is no language model, and says when there is none', async (t) => {
+  it('chooses any model that can chat if there is no language model, and reports if there is none', async (t) => {
     const vision = await stage(t, { '/api/v1/models': () => ({ data: listed.slice(0, 2) }) })
     assert.match((await vision.chat([])).stdout, /^Chatting with a\/vision\./)
     const none = 'no chat model can be called now; weir models list shows the models and their state'
@@ -183,7 +183,7 @@ describe('weir chat', () => {
     }
   })
 
-  it('refuses what it cannot chat with before anything is typed', async (t) => {
+  it('refuses a model that cannot chat before anything is typed', async (t) => {
     const away = [
       model('b/away', 'llm', { available: false }),
       model('b/gone', 'llm', { available: false, unavailable_message: 'gone' }),
@@ -218,7 +218,7 @@ describe('weir chat', () => {
     )
   })
 
-  it('says why there is no answer, or not all of it, and gives the key back', async (t) => {
+  it('explains why an answer is missing or incomplete, and returns the key', async (t) => {
     const refused = await stage(t, {
       [CHAT]: (_asked, response) => {
         response.statusCode = 429

@@ -140,7 +140,7 @@ models:
 })
 
 describe('a command that fails', () => {
-  it('says so in one line, without a stack, whatever went wrong', async () => {
+  it('reports it in one line, without a stack, whatever went wrong', async () => {
     const data = join(folder, 'failing')
     await commandLine(['workspaces', 'create', 'acme', '--data', data, '--json'])
     const nowhere = join(folder, 'no', 'such', 'file.csv')
@@ -160,7 +160,7 @@ describe('a command that fails', () => {
 })
 
 describe('a command in a directory without a ledger', () => {
-  it('creates none, and says where it looked and what to do', async () => {
+  it('creates none, and reports where it searched and what to do', async () => {
     const cwd = join(folder, 'empty')
     mkdirSync(cwd)
     const nothing = `weir: there is no ledger in ${join(cwd, 'data')}; weir serve creates one, and --data DIR names another directory\n`
@@ -176,7 +176,7 @@ describe('a command in a directory without a ledger', () => {
     assert.deepEqual(readdirSync(cwd), [])
   })
 
-  it('creates one where --data says, and says so', async () => {
+  it('creates one at the path of --data, and reports it', async () => {
     const data = join(folder, 'named')
     const created = await commandLine(['workspaces', 'create', 'acme', '--data', data])
     assert.deepEqual([created.code, created.stderr], [0, `weir: created a new ledger in ${data}\n`])

@@ -226,7 +226,7 @@ describe('a command', () => {
     assert.deepEqual([code, stderr()], [0, ''])
   })
 
-  it('ignores the service.json of a killed service, and tells nothing to whoever listens there now', async (t) => {
+  it('ignores the service.json of a killed service, and sends nothing to a process that now listens there', async (t) => {
     let calls = 0
     const answer = (socket: Socket): void => {
       calls++
@@ -260,7 +260,7 @@ describe('the exit code', () => {
     }
   })
 
-  it('of weir reconcile is 1 as long as something does not fit', async (t) => {
+  it('of weir reconcile is 1 as long as there is a discrepancy', async (t) => {
     const books = await testBooks(Date.UTC(2026, 10, 15))
     t.after(() => books.close())
     const acme = await books.workspace('acme')

@@ -11,7 +11,7 @@ import { printed } from '../support/printed.ts'
 import { modelEntry } from '../support/weir.ts'
 
 describe('weir invoice', () => {
-  it('previews, issues, shows, lists and credits documents, and puts that on record', async (t) => {
+  it('previews, issues, shows, lists and credits documents, and audits each action', async (t) => {
     const { shown, run, audit, dataDir } = await stageWithRows(t)
     const month = '--workspace acme --period 2025-03'
     const body = (title: string) => `${title}
@@ -78,7 +78,7 @@ INV-000001  acme       2025-03  TODAY  -            0.17   A$1.88`,
     ])
   })
 
-  it('shows the rows of a line, page by page', async (t) => {
+  it('shows the rows of a line in pages', async (t) => {
     const { shown, failed } = await stageWithRows(t)
     await shown('invoice issue --workspace acme --period 2025-03')
     assert.equal(
@@ -148,7 +148,7 @@ TIME (SYDNEY)        REQUEST             QUANTITY   AMOUNT
 })
 
 describe('weir reconcile', () => {
-  it('says that everything agrees, or what does not, and then fails', async (t) => {
+  it('reports that everything agrees, or what does not, and then fails', async (t) => {
     const { shown, run, books, rows } = await stageWithRows(t)
     assert.equal(
       await shown('reconcile'),

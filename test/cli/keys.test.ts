@@ -15,7 +15,7 @@ import { scriptedEngine } from '../support/scripted-engine.ts'
 import { startWeir } from '../support/weir.ts'
 
 describe('weir keys list', () => {
-  it('shows the keys of every workspace, or of the one that is named', async (t) => {
+  it('shows the keys of every workspace, or of the given one', async (t) => {
     const data = mkdtempSync(join(tmpdir(), 'weir-keys-'))
     t.after(() => rmSync(data, { recursive: true, force: true }))
     const run = async (...args: string[]) => (await commandLine([...args, '--data', data, '--json'])).json()
@@ -81,7 +81,7 @@ ${first}  default    -           never       -           works
     )
   })
 
-  it('is refused from the moment it expires, and so are those who signed in with it', async () => {
+  it('is refused from the moment it expires, and so are sessions that were started with it', async () => {
     const clock = { now: () => 1000, monotonic: () => 0 }
     const books = await testBooks(1000)
     try {
@@ -101,7 +101,7 @@ ${first}  default    -           never       -           works
     }
   })
 
-  it('that is lent ends without a trace', async () => {
+  it('that is lent leaves no trace', async () => {
     const books = await testBooks(1000)
     try {
       const clock = { now: () => 1000, monotonic: () => 0 }

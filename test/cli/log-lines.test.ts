@@ -18,7 +18,7 @@ const request = {
 }
 
 describe('the log on a terminal', () => {
-  it('has a short line for each request, with what it used and how long it took', () => {
+  it('has a short line for each request, with its usage and duration', () => {
     const answered = { status: 200, model: 'meta/llama', lane: 'meta/llama', outcome: 'completed' }
     const used = { queue_wait_ms: 200, first_token_ms: 100, duration_ms: 1000, input_tokens: 1200, output_tokens: 128 }
     assert.equal(
@@ -59,7 +59,7 @@ describe('the log on a terminal', () => {
     assert.deepEqual(painted, ['dim', 'yellow', 'dim'])
   })
 
-  it('comes above the block of a download', () => {
+  it('is printed above the progress of a download', () => {
     const written: string[] = []
     const terminal = { columns: 80, write: (text: string) => written.push(text), on: () => {}, off: () => {} }
     const screen = openScreen(terminal, { hasBlock: true, paintBlock: (line) => `<${line}>` })

@@ -39,7 +39,7 @@ describe('the command line', () => {
     assert.deepEqual(await main('keys', '-h'), help)
   })
 
-  it('knows every command by its name', async () => {
+  it('finds every command by its name', async () => {
     const { stdout } = await main()
     const names = [...stdout.matchAll(/^ {2}(\w+) {2,}/gm)].map(([, name]) => name ?? '')
     assert.equal(names.length, 20)
@@ -49,7 +49,7 @@ describe('the command line', () => {
     }
   })
 
-  it('names the command that was probably meant', async () => {
+  it('suggests the command that was probably meant', async () => {
     const meant = {
       workspace: 'workspaces',
       sevre: 'serve',
@@ -108,7 +108,7 @@ describe('the command line', () => {
     assert.deepEqual(await failing('a text', '--debug'), [1, 'weir: a text'])
   })
 
-  it('fails when its output cannot be written, unless the reader has left', async (t) => {
+  it('fails when its output cannot be written, unless the reader has closed the pipe', async (t) => {
     const writing = (code: string) => async () => {
       // Only that of the command line: the test runner writes to the same stream.
       const listener = process.stdout.listeners('error').at(-1)
@@ -126,7 +126,7 @@ describe('the command line', () => {
     left.mock.restore()
   })
 
-  it('ends with the same codes as a process of its own', async (t) => {
+  it('exits with the same codes as a process of its own', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-main-'))
     t.after(() => rmSync(folder, { recursive: true }))
     const [misused, failed] = await Promise.all([

@@ -92,7 +92,7 @@ describe('weir migrate and weir journal ship', () => {
     }
   }
 
-  it('moves everything, goes on after it was cut off, and leaves the old books aside', async () => {
+  it('moves everything, continues after an interruption, and keeps the old ledger', async () => {
     const { books, workspace } = await filledBooks()
     const { dataDir } = books
     try {
@@ -151,7 +151,7 @@ describe('weir migrate and weir journal ship', () => {
     }
   })
 
-  it('refuses a database with other books, a directory in use, and one without books', async () => {
+  it('refuses a database with another ledger, a directory in use, and one without a ledger', async () => {
     const { books } = await filledBooks()
     try {
       const used = await server.createDatabase()
@@ -178,7 +178,7 @@ describe('weir migrate and weir journal ship', () => {
     }
   })
 
-  it('is not needed for workers that there are no more: a start delivers what they left, unless they run', async () => {
+  it('is not needed for removed workers: a start delivers their journals, unless they run', async () => {
     const databaseUrl = await server.createDatabase()
     const dataDir = join(folder, 'fewer')
     for (const number of [1, 2, 3, 4]) {
@@ -209,7 +209,7 @@ describe('weir migrate and weir journal ship', () => {
     assert.equal(rows.length, 10, 'three of each worker, and one')
   })
 
-  it('ships the journal of a service that will not start again, once, and settles what was open at nothing', async () => {
+  it('ships the journal of a service that will not start again, once, and settles open requests at nothing', async () => {
     const databaseUrl = await server.createDatabase()
     const environment = { WEIR_DATABASE_URL: databaseUrl }
     const dataDir = join(folder, 'dead')

@@ -5,7 +5,7 @@ import { ApiError } from '../../src/shared/errors.ts'
 import { booksStage, SLUG } from '../support/books-stage.ts'
 
 describe('weir prices', () => {
-  it('are set for a workspace and cleared again, and that is on record', async (t) => {
+  it('are set for a workspace and cleared again, and each action is audited', async (t) => {
     const { shown, audit, books } = await booksStage(t)
     await books.workspace('acme')
     const list = 'prices list --workspace acme'
@@ -56,7 +56,7 @@ sd/images     A$0.04 per image
     assert.deepEqual(JSON.parse(entries[1]?.after ?? ''), { pricing: null })
   })
 
-  it('refuse what makes no sense', async (t) => {
+  it('refuses invalid arguments', async (t) => {
     const { failed, books } = await booksStage(t)
     await books.workspace('acme')
     const cases = {

@@ -8,7 +8,7 @@ import { commandLine } from '../support/command-line.ts'
 import { modelEntry } from '../support/weir.ts'
 
 describe('weir prices set', () => {
-  it('takes image prices by size and quality, and refuses a list that it cannot read', async (t) => {
+  it('accepts image prices by size and quality, and refuses a list that it cannot read', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-prices-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))
     const config = join(folder, 'weir.yaml')

@@ -53,7 +53,7 @@ describe('weir serve', () => {
     return result
   }
 
-  it('runs until a signal stops it, and says once where', async (t) => {
+  it('runs until a signal stops it, and reports once where it listens', async (t) => {
     const { dataDir, options, run } = stage(t)
     const { stdout, failure } = await stopped(dataDir, () => run('--json'))
     assert.equal(failure, undefined)
@@ -67,7 +67,7 @@ describe('weir serve', () => {
     assert.ok(again.includes(`\n    npx weir keys create --workspace default ${options.join(' ')}\n`), again)
   })
 
-  it('says which port is taken, who chose it and what to do', async (t) => {
+  it('reports which port is taken, which setting chose it and what to do', async (t) => {
     const port = await heldPort(t)
     const failed = async ({ run }: ReturnType<typeof stage>, ...args: readonly string[]): Promise<string> => {
       const { failure, stdout } = await run('--json', ...args)
@@ -99,7 +99,7 @@ describe('weir serve', () => {
     )
   })
 
-  it('names every mistake of its file at once, and refuses what makes no sense', async (t) => {
+  it('lists every mistake of its file at once, and refuses invalid options', async (t) => {
     const { run, write } = stage(t)
     const misused = async (...args: readonly string[]): Promise<readonly unknown[]> => {
       const { failure } = await run(...args)

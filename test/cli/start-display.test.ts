@@ -52,7 +52,7 @@ function stage(t: TestContext, columns: { stdout?: number; stderr?: number }, is
 }
 
 describe('a start on a terminal', () => {
-  it('shows where everything is, the first key, and a request that works as pasted', async (t) => {
+  it('shows where everything is, the first key, and a request that can be pasted', async (t) => {
     const { display, config, service, stdout, stderr, dataDir } = stage(t, { stdout: 80, stderr: 80 })
     await display.started(service(), config, '')
     assert.equal(
@@ -88,7 +88,7 @@ describe('a start on a terminal', () => {
     assert.ok(!existsSync(join(dataDir, 'first-api-key')))
   })
 
-  it('says on a later start how to make a key, and where the first one is', async (t) => {
+  it('shows on a later start how to create a key, and where the first one is', async (t) => {
     const { display, config, service, stdout, dataDir } = stage(t, { stdout: 80 })
     const later = service({ firstKey: undefined, consoleLink: async () => undefined, models: [model('a/talk')] })
     await display.started(later, { ...config, operatorToken: 'mine' }, ' --data /srv')
@@ -102,7 +102,7 @@ describe('a start on a terminal', () => {
     assert.ok(stdout.text().includes(`\n  The first one is in ${join(dataDir, 'first-api-key')}.\n`))
   })
 
-  it('shows downloads in one block, and the request once the first chat model is there', async (t) => {
+  it('shows downloads in one block, and the request once the first chat model is ready', async (t) => {
     const { display, config, service, stdout } = stage(t, { stdout: 60, stderr: 60 })
     const fetching = display.display.fetching ?? assert.fail()
     fetching.progress?.({ slug: 'a/talk', receivedBytes: 5_000_000, totalBytes: 10_000_000 })
@@ -140,7 +140,7 @@ describe('a start on a terminal', () => {
     assert.equal(stdout.listeners.size, 0)
   })
 
-  it('shows downloads on stderr if only that is a terminal, and its log only there', async (t) => {
+  it('shows downloads on stderr if only stderr is a terminal, and its log only there', async (t) => {
     const { display, stderr, stdout } = stage(t, { stderr: 60 })
     display.display.fetching?.progress?.({ slug: 'a/talk', receivedBytes: 1, totalBytes: 2 })
     assert.match(stderr.text(), /^a\/talk /)
@@ -199,7 +199,7 @@ describe('a start without a terminal, or with --json', () => {
 })
 
 describe('a view', () => {
-  it('is as wide as its terminal, but never too narrow, and has no end elsewhere', () => {
+  it('is as wide as its terminal, within a minimum, and unlimited without a terminal', () => {
     const widthOf = (columns: number | undefined) => viewOn(stream(columns) as never).width
     assert.deepEqual([120, 10, 0, undefined].map(widthOf), [120, 40, 80, Infinity])
   })
@@ -232,7 +232,7 @@ describe('a signal to stop', () => {
     return { send, exits, signalled, seen: () => seen, reloads: () => reloads, hurries: () => hurries }
   }
 
-  it('stops once, and at once when another comes', async (t) => {
+  it('stops gracefully, and immediately when a second one arrives', async (t) => {
     let now = 1000
     t.mock.method(performance, 'now', () => now)
     const { send, exits, signalled, seen, hurries } = stage(t)
@@ -248,7 +248,7 @@ describe('a signal to stop', () => {
     assert.deepEqual([exits, hurries()], [[1], 1])
   })
 
-  it('stops at once when another signal comes, however soon', async (t) => {
+  it('stops immediately when a second one arrives, however soon', async (t) => {
     t.mock.method(performance, 'now', () => 1000)
     const { send, exits, signalled, seen } = stage(t)
     send('SIGTERM')
@@ -258,7 +258,7 @@ describe('a signal to stop', () => {
     assert.deepEqual(exits, [1])
   })
 
-  it('reloads on SIGHUP while its terminals are there', (t) => {
+  it('reloads on SIGHUP while its terminals exist', (t) => {
     const { send, seen, reloads, exits } = stage(t)
     send('SIGHUP')
     send('SIGHUP')

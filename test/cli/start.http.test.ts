@@ -45,7 +45,7 @@ async function startsAgain(folder: string): Promise<void> {
 }
 
 describe('a start that fails', () => {
-  it('leaves no public listener behind when the admin port is taken', async (t) => {
+  it('leaves no public listener open when the admin port is taken', async (t) => {
     const folder = emptyFolder(t)
     const { port: taken } = await listening(t)
     const port = await freePort()
@@ -55,7 +55,7 @@ describe('a start that fails', () => {
     await startsAgain(folder)
   })
 
-  it('leaves no admin listener behind when the public port is taken', async (t) => {
+  it('leaves no admin listener open when the public port is taken', async (t) => {
     const folder = emptyFolder(t)
     const { port: taken } = await listening(t)
     const adminPort = await freePort()
@@ -65,7 +65,7 @@ describe('a start that fails', () => {
     await startsAgain(folder)
   })
 
-  it('gives the data directory back when the catalog names a model that nobody can run', async (t) => {
+  it('unlocks the data directory when the catalog names a model that cannot run', async (t) => {
     const folder = emptyFolder(t)
     const unknown = modelEntry([], {
       serverless: {
@@ -79,7 +79,7 @@ describe('a start that fails', () => {
 })
 
 describe('a service', () => {
-  it('can listen on an IPv6 address, which its URL has in brackets', async (t) => {
+  it('can listen on an IPv6 address, which is in brackets in its URL', async (t) => {
     const folder = emptyFolder(t)
     const service = await start(folder, { host: '::1', port: 0, admin_port: 0 }).catch(
       (error: NodeJS.ErrnoException) => {
@@ -118,7 +118,7 @@ describe('the operator listener', () => {
     }
   })
 
-  it('is where server.admin_host says', async (t) => {
+  it('uses the address of server.admin_host', async (t) => {
     if (process.platform !== 'linux') return t.skip('only Linux has all of 127.0.0.0/8')
     const service = await start(emptyFolder(t), { port: 0, admin_port: 0, admin_host: '127.0.0.2' })
     t.after(() => service.stop())
@@ -129,7 +129,7 @@ describe('the operator listener', () => {
 })
 
 describe('a stop', () => {
-  it('can be asked for twice and happens once', async (t) => {
+  it('can be requested twice and happens once', async (t) => {
     const folder = emptyFolder(t)
     const service = await start(folder, { port: 0, admin_port: 0 })
     await Promise.all([service.stop(), service.stop()])

@@ -148,7 +148,7 @@ describe('weir serve on a terminal', { skip: !hasTerminals && 'there is no scrip
     assert.deepEqual(readdirSync(join(data, 'journal')), [], 'in order: nothing is left to recover')
   })
 
-  it('says on a second start how to make a key, and uses no colour with NO_COLOR', async (t) => {
+  it('shows on a second start how to create a key, and uses no colour with NO_COLOR', async (t) => {
     const it = await stage(t)
     await cli(['workspaces', 'create', 'default', '--json', ...it.options])
     const run = onTerminal(['serve', ...it.options], { NO_COLOR: '1' })
@@ -166,7 +166,7 @@ describe('weir serve on a terminal', { skip: !hasTerminals && 'there is no scrip
 })
 
 describe('a port that is in use', () => {
-  it('is named with whoever chose it, and what to do', async (t) => {
+  it('is reported with the setting that chose it, and what to do', async (t) => {
     const it = await stage(t)
     const holder = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => holder.once('listening', resolve))

@@ -26,7 +26,7 @@ const fruits: readonly Fruit[] = [
 ]
 
 describe('a table', () => {
-  it('aligns its columns, marks what is missing, and ends no line with spaces', () => {
+  it('aligns its columns, marks missing values, and ends no line with spaces', () => {
     assert.equal(
       renderTable(fruits, columns, plainView(80)),
       [
@@ -37,19 +37,19 @@ describe('a table', () => {
     )
   })
 
-  it('leaves out columns that are empty, and says when there is nothing', () => {
+  it('omits empty columns, and reports that there is nothing', () => {
     assert.equal(renderTable(fruits.slice(1), columns, plainView(80)), 'NAME        WEIGHT\nwatermelon    9000')
     assert.equal(renderTable([], columns, plainView(80)), '(none)')
   })
 
-  it('cuts off only what may be cut off on a narrow terminal', () => {
+  it('truncates only columns that allow it on a narrow terminal', () => {
     assert.equal(
       renderTable(fruits, columns, plainView(40)),
       ['NAME        WEIGHT  ORIGIN', 'apple          180  Tasmania, in the va…', 'watermelon    9000  -'].join('\n'),
     )
   })
 
-  it('never cuts off what the next command needs, however wide it is', () => {
+  it('never truncates what the next command needs, however wide it is', () => {
     const key = { name: 'key_c0c12074def1425f90928138', weight: '1', origin: 'made for the website' }
     assert.equal(
       renderTable([key], columns, plainView(48)),
@@ -66,13 +66,13 @@ describe('a table', () => {
 })
 
 describe('amounts', () => {
-  it('are exact, in A$, with thousands apart', () => {
+  it('are exact, in A$, with separated thousands', () => {
     assert.equal(audText(1_234_567_500_000_000_000n), 'A$1,234,567.50')
     assert.equal(audText(150_000n), 'A$0.00000015')
     assert.equal(audText(-20_000_000_000n), '-A$0.02')
   })
 
-  it('of prices have the unit that they are charged in', () => {
+  it('of prices have the unit of the charge', () => {
     const chat = { input_per_million: '0.20', output_per_million: '0.60', cached_input_per_million: '0.05' }
     assert.equal(pricesText(chat), 'A$0.20 in, A$0.05 cached, A$0.60 out per 1M')
     const images = { input_per_million: '0.00', output_per_million: '0.00', per_image: '0.04' }
@@ -83,7 +83,7 @@ describe('amounts', () => {
     assert.equal(pricesText({ input_per_million: '0.00', output_per_million: '0.00' }), 'free')
   })
 
-  it('of usage have the unit that they are billed in', () => {
+  it('of usage have the unit of the bill', () => {
     const tokens = { ...noUsage, inputTokens: 12_500, cachedInputTokens: 4, outputTokens: 3 }
     assert.equal(usageText(tokens), '12,500 (4 cached) in, 3 out')
     assert.equal(usageText({ ...noUsage, images: 1 }), '1 image')
@@ -92,7 +92,7 @@ describe('amounts', () => {
     assert.equal(usageText(noUsage), 'nothing')
   })
 
-  it('of time and memory have the unit that reads best', () => {
+  it('of time and memory have the most readable unit', () => {
     assert.deepEqual([12, 63_200, 750_000, 90_000_000].map(durationText), ['12 ms', '63.2 s', '12.5 min', '25 h'])
     assert.deepEqual([900, 1_300_000, 637_000_000, 5_030_000_000].map(bytesText), [
       '1 KB',
@@ -104,7 +104,7 @@ describe('amounts', () => {
 })
 
 describe('times', () => {
-  it('are those of the books, in Sydney', () => {
+  it('are in Sydney’s time, like the ledger’s', () => {
     // 10 hours ahead of UTC in winter, 11 in summer.
     assert.equal(minuteText('2026-07-01T15:30:59.999Z'), '2026-07-02 01:30')
     assert.equal(minuteText(Date.UTC(2026, 11, 31, 13, 30)), '2027-01-01 00:30')
@@ -113,7 +113,7 @@ describe('times', () => {
 })
 
 describe('a progress bar', () => {
-  it('shows how much of a model is here, and gets shorter on a narrow terminal', () => {
+  it('shows how much of a model is downloaded, and gets shorter on a narrow terminal', () => {
     const progress = { slug: 'openai/whisper-tiny', receivedBytes: 11_000_000, totalBytes: 44_000_000 }
     assert.equal(progressBar(progress), 'openai/whisper-tiny  █████░░░░░░░░░░░░░░░  11 of 44 MB')
     assert.equal(progressBar(progress, 42), 'openai/whisper-tiny  ██░░░░░░  11 of 44 MB')
@@ -149,7 +149,7 @@ describe('a screen', () => {
     }
   }
 
-  it('keeps its block whole at the bottom while lines come', () => {
+  it('keeps its block at the bottom while lines are printed', () => {
     const terminal = emulator(80)
     const screen = openScreen(terminal, { hasBlock: true })
     screen.setBlock(['fetching 10 %'])
@@ -161,7 +161,7 @@ describe('a screen', () => {
     assert.deepEqual(terminal.rows(), ['first line', 'second line', 'third line', ''])
   })
 
-  it('leaves nothing of a block behind that wraps because the terminal became narrower', () => {
+  it('removes all of a block that wraps because the terminal became narrower', () => {
     const terminal = emulator(40)
     const screen = openScreen(terminal, { hasBlock: true })
     screen.write('a line\n')

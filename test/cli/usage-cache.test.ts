@@ -42,7 +42,7 @@ describe('weir usage cache', () => {
     assert.doesNotMatch(stdout, /rivers/)
   })
 
-  it('needs a service that runs', async (t) => {
+  it('needs a running service', async (t) => {
     const data = mkdtempSync(join(tmpdir(), 'weir-no-service-'))
     t.after(() => rmSync(data, { recursive: true, force: true }))
     assert.match((await commandLine(['usage', 'cache', '--data', data])).stderr, /no service is running on /)

@@ -9,7 +9,7 @@ const MIB = 2 ** 20
 describe('the configuration of a worker', () => {
   const config = { ...loadConfig({}, { WEIR_DATA_DIR: '/data' }), maxBodyBytes: MIB, maxRequestMemoryBytes: 1000 * MIB }
 
-  it('has its share of the memory for requests', () => {
+  it('has its part of the memory for requests', () => {
     assert.equal(config.maxRequestMemoryBytes, 1000 * MIB)
     for (const [count, bytes] of [
       [1, 1000 * MIB],
@@ -36,14 +36,14 @@ describe('the configuration of a worker', () => {
   })
 })
 
-describe('the place of a worker', () => {
+describe('the number of a worker', () => {
   function connect(t: TestContext, isConnected: boolean): void {
     const { connected } = process
     t.after(() => Object.assign(process, { connected }))
     Object.assign(process, { connected: isConnected })
   }
 
-  it('is what the process that started it says', (t) => {
+  it('is given by the process that started it', (t) => {
     connect(t, true)
     assert.deepEqual(workerPlace('2/4'), { number: 2, count: 4 })
     assert.deepEqual(workerPlace('12/256'), { number: 12, count: 256 })
@@ -52,7 +52,7 @@ describe('the place of a worker', () => {
     }
   })
 
-  it('is none if no process started it', (t) => {
+  it('does not exist if no process started it', (t) => {
     connect(t, false)
     assert.equal(workerPlace('2/4'), undefined)
   })

@@ -39,7 +39,7 @@ describe('the limits of weir.yaml', () => {
   const server = (name: string) => (value: number) => ({ server: { [name]: value } })
   const text = (length: number): string => 'x'.repeat(Math.max(0, length))
 
-  it('are the same as ever for numbers', () => {
+  it('are unchanged for numbers', () => {
     requireRange('port', server('port'), 0, 65_535)
     requireRange('admin_port', server('admin_port'), 0, 65_535)
     requireRange('drain_ms', server('drain_ms'), 0, 3_600_000)
@@ -61,7 +61,7 @@ describe('the limits of weir.yaml', () => {
     most('spool', (value) => ({ audio: { max_upload_bytes: 1024, max_spool_bytes: value } }), 1024 * GIB)
   })
 
-  it('are the same as ever for texts and lists', () => {
+  it('are unchanged for texts and lists', () => {
     for (const name of ['host', 'admin_host']) {
       assert.deepEqual([accepted({ server: { [name]: '' } }), accepted({ server: { [name]: 'x' } })], [false, true])
     }
@@ -94,7 +94,7 @@ describe('the limits of weir.yaml', () => {
     assert.deepEqual(tokens, [false, true])
   })
 
-  it('need the files of a certificate, beside the file of the configuration', () => {
+  it('need the files of a certificate, relative to the file of the configuration', () => {
     const tls = { cert: 'font.ttf', key: 'font.ttf' }
     writeFileSync(file, JSON.stringify({ server: { tls } }))
     const found = join(folder, 'font.ttf')
@@ -121,7 +121,7 @@ describe('the limits of weir.yaml', () => {
     assert.equal(memory(), Math.min(Math.floor(totalmem() / 4), heap))
   })
 
-  it('name the line of a wrong ABN', () => {
+  it('show the line of a wrong ABN', () => {
     writeFileSync(file, '{\n"seller": {"name": "Weir",\n"abn": "51824753557"}}')
     assert.throws(
       () => loadConfig({ config: file }, {}),
@@ -129,7 +129,7 @@ describe('the limits of weir.yaml', () => {
     )
   })
 
-  it('has no field that it does not know', () => {
+  it('refuse unknown fields', () => {
     const unknown = { unknown: 1 }
     for (const part of ['server', 'ledger', 'invoice', 'rate_limit', 'images', 'prompts', 'audio', 'console', 'log']) {
       assert.ok(accepted({ [part]: {} }) && !accepted({ [part]: unknown }), part)
@@ -236,7 +236,7 @@ describe('the settings in force', () => {
     assert.ok([...shown.values()].every(({ source }) => source === 'default'))
   })
 
-  it('name the option or the variable that won', () => {
+  it('name the option or the variable that takes precedence', () => {
     const environment = {
       WEIR_HOST: '10.0.0.3',
       WEIR_PORT: '3',

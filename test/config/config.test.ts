@@ -356,7 +356,7 @@ describe('the environment', () => {
     assert.match(mistakeIn('database: postgres//db\n'), /database: must be sqlite, or the address/)
   })
 
-  it('chooses the Redis where services meet, and shows it without its password', () => {
+  it('chooses the Redis that services share, and shows it without its password', () => {
     assert.equal(load('').redisUrl, undefined)
     assert.equal(load('coordination: memory\n').redisUrl, undefined)
     assert.equal(load('coordination: rediss://r:6380/2\n').redisUrl, 'rediss://r:6380/2')
@@ -367,7 +367,7 @@ describe('the environment', () => {
     assert.deepEqual([shown?.value, shown?.source], ['redis://r:6379', 'WEIR_REDIS_URL'])
   })
 
-  it('is refused when it is no address of a Redis, without repeating a password', () => {
+  it('is refused when it is not the address of a Redis, without repeating a password', () => {
     for (const wrong of ['http://r', 'redis://', 'redis://r:1/x', 'r:6379', 'redis://:hunter2@r /']) {
       const message = mistakeIn('', { WEIR_REDIS_URL: wrong })
       assert.match(message, /^WEIR_REDIS_URL: must be memory, or the address of a Redis, such as redis:/)
@@ -461,7 +461,7 @@ describe('the models of a file', () => {
     assert.deepEqual(config.catalog.read(), first)
   })
 
-  it('in a file of their own are too', () => {
+  it('in a separate file are too', () => {
     const own = join(folder, 'models.yaml')
     writeFileSync(own, model)
     const config = load('catalog: models.yaml\n')

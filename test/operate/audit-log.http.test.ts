@@ -38,7 +38,7 @@ async function log(query = ''): Promise<{ data: Entry[]; next: number | null }> 
 const newest = async (): Promise<Entry> => (await log()).data[0] ?? assert.fail('nothing is on record')
 
 describe('the audit log', () => {
-  it('has every change with what it was before and after', async () => {
+  it('has every change with the state before and after', async () => {
     await weir.admin('POST', '/admin/v1/workspaces', { name: 'acme' })
     const created = await newest()
     assert.deepEqual([created.action, created.outcome, created.before], ['createWorkspace', 'done', null])
@@ -51,7 +51,7 @@ describe('the audit log', () => {
     assert.equal((JSON.parse(changed.after ?? '') as { spend_limit: string }).spend_limit, '250.00')
   })
 
-  it('has what was refused, and nothing that only looks', async () => {
+  it('has refused actions, and no reads', async () => {
     const refused = await weir.admin('PATCH', '/admin/v1/workspaces/nobody', { spend_limit: '1.00' })
     assert.equal(refused.status, 404)
     const entry = await newest()
@@ -71,7 +71,7 @@ describe('the audit log', () => {
     assert.ok(!all.includes(made.key) && !all.includes(path.split('=')[1] ?? '') && !all.includes(OPERATOR_TOKEN))
   })
 
-  it('comes a page at a time, the newest first', async () => {
+  it('is served in pages, the newest first', async () => {
     const all = (await log()).data.map(({ id }) => id)
     const first = await log('?limit=2')
     const second = await log(`?limit=2&before=${first.next}`)
@@ -121,7 +121,7 @@ describe('the audit log', () => {
 })
 
 describe('the preview of the catalog', () => {
-  it('says what a reload would change, what is wrong, and what would be lost', async () => {
+  it('shows what a reload would change, what is wrong, and what would be lost', async () => {
     type Preview = {
       mistakes: string[]
       losses: string[]

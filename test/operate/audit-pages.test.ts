@@ -26,7 +26,7 @@ function logOf(count: number) {
 }
 
 describe('the pages of the audit log', () => {
-  it('have 50 entries, unless the caller says how many', async () => {
+  it('have 50 entries, unless the caller gives a number', async () => {
     const page = await logOf(60)('')
     assert.deepEqual([page.ids.length, page.ids[0], page.next], [50, 60, 11])
     assert.equal((await logOf(60)('limit=7')).ids.length, 7)

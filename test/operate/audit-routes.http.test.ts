@@ -146,7 +146,7 @@ describe('a route that changes something', () => {
 })
 
 describe('what a member does', () => {
-  it('is on record with the name of the key or session, and what it was before and after', async () => {
+  it('is audited with the name of the key or session, and the state before and after', async () => {
     const made = (await (
       await weir.admin('POST', '/admin/v1/keys', { workspace: 'acme', name: 'Ana, laptop' })
     ).json()) as { id: string; key: string }

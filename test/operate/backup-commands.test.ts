@@ -83,7 +83,7 @@ describe('weir backup and weir restore', () => {
     assert.equal((JSON.parse(fresh.stdout) as { replaced: null }).replaced, null)
   })
 
-  it('give way to the service, which brings its rows into the database first', async (t) => {
+  it('wait for the service, which first brings its rows into the database', async (t) => {
     const { dataDir } = await stageWithRows(t)
     let settled = 0
     await scriptedService(t, dataDir, {
@@ -98,7 +98,7 @@ describe('weir backup and weir restore', () => {
     assert.ok(getPriority() >= 10)
   })
 
-  it('want a file, and books in SQLite', async (t) => {
+  it('need a file, and a ledger in SQLite', async (t) => {
     const { dataDir } = await stageWithRows(t)
     const config = postgresConfig(dataDir)
     const away = 'the ledger is in PostgreSQL, not in the data directory:'
@@ -124,7 +124,7 @@ describe('weir backup and weir restore', () => {
 })
 
 describe('weir migrate and weir journal', () => {
-  it('want a database to bring the rows to', async (t) => {
+  it('need a database to bring the rows to', async (t) => {
     const { dataDir } = await stageWithRows(t)
     const file = join(dataDir, 'weir.yaml')
     assert.deepEqual(await failureOf(migrate, '--config', file), [
@@ -161,7 +161,7 @@ describe('workers', () => {
     }
   })
 
-  it('need a Redis and a PostgreSQL, and say which of them is missing', () => {
+  it('need a Redis and a PostgreSQL, and report which of them is missing', () => {
     const [redisUrl, databaseUrl, dataDir] = ['redis://h', POSTGRES, '/srv']
     assert.deepEqual(requireShared({ redisUrl, databaseUrl, dataDir }), { databaseUrl, dataDir })
     const missing = (parts: { redisUrl?: string; databaseUrl?: string }): string => {

@@ -38,7 +38,7 @@ function write(t: TestContext, changes: object = {}): string {
 }
 
 describe('the file of a backup', () => {
-  it('has its description behind its content, and says where each segment begins', (t) => {
+  it('has its description after its content, with the start of each segment', (t) => {
     const file = write(t)
     assert.deepEqual(checkedDescription(file), description)
     assert.ok(readFileSync(file, 'utf8').startsWith(database + one + two + '{'))

@@ -135,7 +135,7 @@ function overwrite(file: string, position: number, bytes: Buffer): void {
 }
 
 describe('weir backup', () => {
-  it('takes one moment of a database that is written all the time, and never holds up a write', async (t) => {
+  it('copies one instant of a database under constant writes, and never delays a write', async (t) => {
     const { dataDir, file } = await usedDirectory(t)
     const path = join(dataDir, 'weir.db')
     // A writer that does not wait: if the backup held a lock for a moment, a write would fail.
@@ -232,7 +232,7 @@ describe('weir backup', () => {
     assert.deepEqual(after.json()['problems'], [])
   })
 
-  it('has every row that was acknowledged, also while the database takes none', async (t) => {
+  it('has every acknowledged row, even while the database accepts none', async (t) => {
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const weir = await weirProcess(stageConfig([engine.url]))
@@ -280,7 +280,7 @@ describe('weir backup', () => {
     assert.equal((await weir.ledger()).length, 26)
   })
 
-  it('copies the journal first, so that a row is in it or in the database whenever it moves', async (t) => {
+  it('copies the journal first, so that each row is in it or in the database', async (t) => {
     const { folder, dataDir, file } = await usedDirectory(t)
     const early = leaveInJournal(dataDir, 3, ['early'])
     const late = leaveInJournal(dataDir, 4, ['late'], { segment: 3, end: scanFrames(readFileSync(early), 3).end })
@@ -328,7 +328,7 @@ describe('weir backup', () => {
     assert.deepEqual(await laterRows(join(folder, 'target')), ['both', 'one'])
   })
 
-  it('has everything in a data directory that cannot be made again', async (t) => {
+  it('has everything of a data directory that cannot be recreated', async (t) => {
     const { weir } = await chatStage(t, { config: { files: { kind: 'local' } } })
     await (await weir.chat({})).text()
     /** Locks, notes, uploads, and images whose links expire. */
@@ -341,7 +341,7 @@ describe('weir backup', () => {
     )
   })
 
-  it('is readable by its owner only, replaces nothing without --force, and leaves no half file', async (t) => {
+  it('is readable only by its owner, replaces nothing without --force, and leaves no partial file', async (t) => {
     const { folder, dataDir, file } = await usedDirectory(t)
     await take(dataDir, file)
     assert.equal(statSync(file).mode & 0o777, 0o600)
@@ -377,7 +377,7 @@ describe('weir backup', () => {
     assert.equal((await take(dataDir, file)).description.rows['ledger'], 40)
   })
 
-  it('explains mistakes, and says in words what it did', async (t) => {
+  it('explains mistakes, and reports in words what it did', async (t) => {
     const { dataDir, file } = await usedDirectory(t)
     for (const [args, message] of [
       [['backup'], /give the file to write: weir backup FILE/],
@@ -401,7 +401,7 @@ describe('weir backup', () => {
 })
 
 describe('weir restore', () => {
-  it('keeps what was there before, and leaves models alone', async (t) => {
+  it('keeps the previous data, and does not touch models', async (t) => {
     const { dataDir, file } = await usedDirectory(t)
     await take(dataDir, file)
     mkdirSync(join(dataDir, 'models'))
@@ -475,7 +475,7 @@ describe('weir restore', () => {
     assert.throws(() => restore(join(folder, 'missing'), target), { code: 'ENOENT' })
   })
 
-  it('brings a backup of an older schema up to date, and refuses one of a newer schema', async (t) => {
+  it('migrates a backup of an older schema, and refuses one of a newer schema', async (t) => {
     const folder = emptyFolder(t)
     const old = join(folder, 'old')
     mkdirSync(old)
@@ -502,7 +502,7 @@ describe('weir restore', () => {
     assert.ok(!existsSync(join(folder, 'other')))
   })
 
-  it('takes a backup from before there was a journal, and no segment with a name of its own choice', async (t) => {
+  it('accepts a backup from before the journal existed, and no segment with an arbitrary name', async (t) => {
     const { folder, dataDir, file } = await usedDirectory(t)
     leaveInJournal(dataDir, 3, ['later'])
     await take(dataDir, file)
@@ -528,7 +528,7 @@ describe('weir restore', () => {
     await assertBooksAgree(join(folder, 'target'), 40)
   })
 
-  it('takes only the files that it knows, whatever the backup names', async (t) => {
+  it('restores only known files, whatever the backup names', async (t) => {
     const { folder, dataDir, file } = await usedDirectory(t)
     await take(dataDir, file)
     const named = withDescription(readFileSync(file, 'latin1'), (json) =>
@@ -549,7 +549,7 @@ describe('weir restore', () => {
     assert.ok(!existsSync(join(target, '..', 'x')) && !existsSync(join(target, 'x')))
   })
 
-  it('can be run again after it was cut off; until then, no service starts on the directory', async (t) => {
+  it('can be run again after an interruption; until then, no service starts on the directory', async (t) => {
     const { dataDir, file } = await usedDirectory(t)
     await take(dataDir, file)
     // Cut off at its worst moment: the old database has moved, and the new one is not there yet.
@@ -567,7 +567,7 @@ describe('weir restore', () => {
     await assertBooksAgree(dataDir, 40)
   })
 
-  it('explains in one line that the disk filled up, and leaves the directory as it was', async (t) => {
+  it('explains in one line that the disk filled up, and leaves the directory unchanged', async (t) => {
     const { dataDir, file } = await usedDirectory(t)
     await take(dataDir, file)
     const content = (): string[] => readdirSync(dataDir).filter((name) => !name.startsWith('serve.lock'))

@@ -28,7 +28,7 @@ function program(config: string, use: string): string {
 }
 
 describe('a service that has stopped', () => {
-  it('has left nothing open that would keep its process, and nothing in its directory that says it runs', async (t) => {
+  it('has left nothing open that would keep its process alive, and no sign of a running service in its directory', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-stop-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))
     const config = join(folder, 'weir.yaml')

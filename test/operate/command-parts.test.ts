@@ -23,7 +23,7 @@ const listed = (owner: string) => look({ data: [{ id: 'm', owned_by: owner }] })
 const titled = (title: string) => look({ info: { title, version: '7' } })
 
 describe('a server that the doctor examines', () => {
-  it('is recognised by what only its kind answers, the surest sign first', () => {
+  it('is recognised by what only its kind answers, the most reliable sign first', () => {
     const cases: readonly (readonly [string, Readonly<Record<string, ProbeAnswer>>, string | undefined])[] = [
       ['litellm', { '/health/liveliness': look("I'm alive!") }, undefined],
       ['nim', { '/v1/metadata': look({ version: '1', modelInfo: [] }) }, '1'],
@@ -57,7 +57,7 @@ describe('a server that the doctor examines', () => {
     assert.equal(recognise('h', { '/info': look({ version: '2', model_id: 'm' }) }), undefined)
   })
 
-  it('says how long its context is, in its list or elsewhere', () => {
+  it('reports the length of its context, in its list or elsewhere', () => {
     const data = [{ id: 'a', owned_by: 'x', max_model_len: 5 }, { id: 'b', meta: { n_ctx: 6 } }, { id: '' }, 7]
     assert.deepEqual(modelsIn({ data }), [
       { id: 'a', owner: 'x', contextLength: 5 },
@@ -69,7 +69,7 @@ describe('a server that the doctor examines', () => {
     assert.equal(contextLengthIn({ '/info': look({ max_input_length: 0 }) }), undefined)
   })
 
-  it('gets lines for the catalog that are correct as they are', () => {
+  it('gets lines for the catalog that are correct without changes', () => {
     const can = (...questions: readonly string[]) =>
       questions.map((question) => ({ question, state: 'yes' })) as unknown as ExaminedEngine['findings']
     const engine = {

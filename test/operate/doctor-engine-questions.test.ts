@@ -33,7 +33,7 @@ function likeVllm(t: TestContext, changes: Readonly<Record<string, unknown>> = {
 }
 
 describe('weir doctor engine', () => {
-  it('says what the server is and can do, and what to write into weir.yaml', async (t) => {
+  it('reports what the server is and can do, and what to write into weir.yaml', async (t) => {
     const { url, asked } = await likeVllm(t)
     const { stdout, stderr, failure } = await examined(url)
     assert.equal(failure, undefined)
@@ -93,7 +93,7 @@ models:
     assert.ok(asked.every(({ headers }) => headers.authorization === undefined))
   })
 
-  it('asks the model that is named, with the key, and prints JSON', async (t) => {
+  it('uses the given model and key, and prints JSON', async (t) => {
     const { url, asked } = await likeVllm(t)
     const { stdout } = await examined(`${url}/v1/`, '--json', '--model', 'org/second', '--api-key', 'secret')
     const { lines, findings, ...rest } = JSON.parse(stdout) as { lines: string; findings: object[] }
@@ -106,7 +106,7 @@ models:
     assert.ok(posts.every(({ headers }) => headers['content-type'] === 'application/json'))
   })
 
-  it('goes by --kind where it cannot tell, and asks a server without a list for "default"', async (t) => {
+  it('uses --kind if it cannot recognise the server, and the model "default" if there is no list', async (t) => {
     const { url, asked } = await scriptedServer(t, ({ path }) => (path === '/embed' ? [[1, 2]] : 'hello'))
     const { stdout, failure } = await examined(`${url}/below`, '--kind', 'tei')
     assert.equal(failure, undefined)
@@ -122,7 +122,7 @@ models:
     )
   })
 
-  it('takes the list of models where the server has it', async (t) => {
+  it('reads the list of models wherever the server has it', async (t) => {
     const atRoot = await scriptedServer(t, ({ path }, response) => {
       if (path === '/models') return { data: [{ id: 'm', owned_by: 'infinity' }] }
       response.statusCode = 500
@@ -142,19 +142,19 @@ models:
     assert.ok(first.lines.includes(`- ${both.url}/v1\n`))
   })
 
-  it('goes by how long the context of the server is, before that of a model', async (t) => {
+  it('prefers the context length of the server to that of a model', async (t) => {
     const props = { build_info: 'b1', default_generation_settings: { n_ctx: 77 } }
     const { url } = await likeVllm(t, { '/props': props })
     assert.match((await examined(url)).stdout, /^llama\.cpp b1 [^]*context_length: 77\n/)
   })
 
-  it('asks nothing more about chats if there are none, but about vectors', async (t) => {
+  it('skips other questions about chats if there are none, but not those about vectors', async (t) => {
     const { url } = await likeVllm(t, { '/v1/chat/completions': { error: 'no chats' } })
     const { stderr } = await examined(url)
     assert.deepEqual(stderr.match(/(?<=asking: ).*/g), ['chat', 'embeddings', 'rerank'])
   })
 
-  it('says why a question has no answer', async (t) => {
+  it('reports why a question has no answer', async (t) => {
     const { url } = await scriptedServer(t, ({ path, method }, response) => {
       if (method === 'GET') return path === '/v1/models' ? { data: [{ id: 'm', owned_by: 'infinity' }] } : 'hello'
       response.destroy()
@@ -164,7 +164,7 @@ models:
     assert.match(stdout, /^✖ embeddings: other side closed\n✖ rerank: other side closed\n\n/m)
   })
 
-  it('refuses a wrong address or kind, a server that is not there, and one that wants a key', async (t) => {
+  it('refuses a wrong address or kind, an unreachable server, and one that needs a key', async (t) => {
     const failed = async (...args: readonly string[]): Promise<readonly unknown[]> => {
       const { failure, stdout } = await examined(...args)
       assert.equal(stdout, '')
@@ -215,7 +215,7 @@ describe('a call of the doctor', () => {
     assert.equal(await client.get('http://127.0.0.1:9/'), undefined)
   })
 
-  it('reads the events of a stream, and what comes instead of one', async (t) => {
+  it('reads the events of a stream, or what is sent instead', async (t) => {
     const { url, asked } = await scriptedServer(t, ({ path }, response) => {
       if (path === '/none') return { detail: 'no' }
       sendEvents(response, [{ a: 'ü' }, 'no JSON', ...(path === '/whole' ? ['[DONE]'] : [])])
@@ -230,7 +230,7 @@ describe('a call of the doctor', () => {
     assert.deepEqual(asked[0]?.body, { a: 1, stream: true })
   })
 
-  it('leaves when it has enough, and when a server sends too much', async (t) => {
+  it('disconnects when it has enough, and when a server sends too much', async (t) => {
     const { url, left } = await scriptedServer(t, ({ path }, response) => {
       const type = path === '/text' ? 'text/plain' : 'text/event-stream'
       response.writeHead(200, { 'content-type': type })

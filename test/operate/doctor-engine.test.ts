@@ -60,7 +60,7 @@ describe('a server is recognised by what it really sends', () => {
     it(kind, () => assert.deepEqual(recognise('127.0.0.1', looksOf(kind)), { kind, ...rest }))
   }
 
-  it('and by what its documentation says, if it was not captured', () => {
+  it('and by what its documentation describes, if it was not captured', () => {
     const look = (json: unknown, text = JSON.stringify(json)): ProbeAnswers[string] => ({
       status: 200,
       headers: {},
@@ -136,7 +136,7 @@ interface Examined {
 }
 
 describe('weir doctor engine', () => {
-  it('says what the server is and can do, and writes the lines for weir.yaml', async (t) => {
+  it('reports what the server is and can do, and writes the lines for weir.yaml', async (t) => {
     const url = await replayed(t, 'llamacpp')
     const result = await commandLine(['doctor', 'engine', url, '--json'])
     assert.equal(result.code, 0, result.stderr)
@@ -165,14 +165,14 @@ describe('weir doctor engine', () => {
     assert.equal(model.serverless?.engine?.kind, 'llamacpp')
   })
 
-  it('prints the same for people', async (t) => {
+  it('prints the same as text', async (t) => {
     const result = await commandLine(['doctor', 'engine', await replayed(t, 'llamacpp')])
     assert.match(result.stdout, /^llama\.cpp b0-unknown \(kind: llamacpp\), seen at GET \/props$/m)
     assert.match(result.stdout, /^✔ logprobs: for 4 tokens$/m)
     assert.match(result.stdout, /^ {8}kind: llamacpp$/m)
   })
 
-  it('refuses what is not an address, an unknown kind and a server that is not there', async () => {
+  it('refuses an invalid address, an unknown kind and an unreachable server', async () => {
     const refusal = async (...args: string[]): Promise<readonly unknown[]> => {
       const { code, stderr } = await commandLine(['doctor', 'engine', ...args])
       return [code, stderr.split('\n').findLast((line) => line.startsWith('weir:'))]

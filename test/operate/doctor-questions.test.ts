@@ -52,8 +52,8 @@ const choices = (...list: readonly object[]) => look({ choices: list })
 const hello = { model: 'm', messages: [{ role: 'user', content: 'Say hello.' }], max_tokens: 8, temperature: 0 }
 const CHAT = '/chat/completions'
 
-describe('what the doctor asks a server', () => {
-  it('is about chats, vectors or both, depending on its kind', () => {
+describe('the doctor’s questions to a server', () => {
+  it('are about chats, vectors or both, depending on its kind', () => {
     const chats = ['chat', 'stream', 'abort', 'n', 'logprobs', 'tools', 'json schema']
     const vectors = ['embeddings', 'rerank']
     const all: readonly EngineKind[] = ['vllm', 'openai', 'llamacpp', 'ollama', 'sglang']
@@ -62,7 +62,7 @@ describe('what the doctor asks a server', () => {
     for (const kind of ['sdcpp', 'speaches', 'whispercpp'] as const) assert.deepEqual(questionsFor(kind), [])
   })
 
-  it('begins with a short chat, and says how many tokens it counted', async () => {
+  it('start with a short chat, and report how many tokens it counted', async () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2 }
     const { said: answer, calls } = await asked('chat', [look({ choices: [{}], usage })])
     assert.equal(answer, 'yes: usage 3 + 2 tokens')
@@ -77,7 +77,7 @@ describe('what the doctor asks a server', () => {
     assert.equal(await said('chat', [long]), `no: status 400: ${'x'.repeat(120)}`)
   })
 
-  it('goes on with a stream, whose last usage counts', async () => {
+  it('continue with a stream, whose last usage counts', async () => {
     const events = [
       { usage: { prompt_tokens: 1 } },
       { usage: { prompt_tokens: 3, completion_tokens: 9 } },
@@ -94,7 +94,7 @@ describe('what the doctor asks a server', () => {
     assert.equal(await said('stream', [streamed({ status: 400, text: 'no\nstreams' })]), 'no: status 400: no streams')
   })
 
-  it('leaves a long stream after a few tokens, and asks whether the next call is answered', async () => {
+  it('abort a long stream after a few tokens, and check whether the next call is answered', async () => {
     const events = [1, 2, 3, 4, 5, 6]
     const { said: answer, calls } = await asked('abort', [streamed({ events }), choices({})])
     assert.match(answer, /^yes: the next call was answered \d{1,4} ms after a caller left$/)
@@ -115,7 +115,7 @@ describe('what the doctor asks a server', () => {
     assert.equal(await said('abort', [streamed({ events }), refusal]), 'no: status 400: not here')
   })
 
-  it('leaves the stream after the fourth event', async () => {
+  it('abort the stream after the fourth event', async () => {
     const seen: number[] = []
     const client: EngineClient = {
       get: async () => undefined,
@@ -130,7 +130,7 @@ describe('what the doctor asks a server', () => {
     assert.deepEqual(seen, [4, 5])
   })
 
-  it('wants two choices for n: 2', async () => {
+  it('expect two choices for n: 2', async () => {
     const { said: answer, calls } = await asked('n', [choices({}, {})])
     assert.equal(answer, 'yes: two choices')
     assert.deepEqual(calls, [[CHAT, { ...hello, n: 2 }]])
@@ -138,7 +138,7 @@ describe('what the doctor asks a server', () => {
     assert.equal(await said('n', [refusal]), 'no: status 400: not here')
   })
 
-  it('wants log probabilities of the tokens', async () => {
+  it('expect log probabilities of the tokens', async () => {
     const { said: answer, calls } = await asked('logprobs', [choices({ logprobs: { content: [{}, {}] } })])
     assert.equal(answer, 'yes: for 2 tokens')
     assert.deepEqual(calls, [[CHAT, { ...hello, max_tokens: 2, logprobs: true, top_logprobs: 2 }]])
@@ -150,7 +150,7 @@ describe('what the doctor asks a server', () => {
     assert.equal(await said('logprobs', [refusal]), 'no: status 400: not here')
   })
 
-  it('wants the tool to be called by its name', async () => {
+  it('expect the tool to be called by its name', async () => {
     const calling = (name: string) => choices({ message: { tool_calls: [{ function: { name } }] } })
     const { said: answer, calls } = await asked('tools', [calling('get_weather')])
     assert.equal(answer, 'yes: the model called the tool')
@@ -174,7 +174,7 @@ describe('what the doctor asks a server', () => {
     assert.equal(await said('tools', [refusal]), 'no: status 400: not here')
   })
 
-  it('wants an answer that follows the schema', async () => {
+  it('expect an answer that follows the schema', async () => {
     const saying = (content?: unknown) => choices({ message: { content } })
     const { said: answer, calls } = await asked('json schema', [saying('{"city":"Paris"}')])
     assert.equal(answer, 'yes: the answer follows it')
@@ -203,7 +203,7 @@ describe('what the doctor asks a server', () => {
     assert.equal(await said('json schema', [refusal]), 'no: status 400: not here')
   })
 
-  it('wants a vector for a text, in the words of its kind', async () => {
+  it('expect a vector for a text, in the format of its kind', async () => {
     const usage = { prompt_tokens: 5 }
     const { said: answer, calls } = await asked('embeddings', [look({ data: [{ embedding: [1, 2, 3] }], usage })])
     assert.equal(answer, 'yes: 3 numbers, usage 5 tokens')
@@ -219,7 +219,7 @@ describe('what the doctor asks a server', () => {
     assert.equal(await said('embeddings', [refusal]), 'no: status 400: not here')
   })
 
-  it('wants scores for two documents, in the words of its kind', async () => {
+  it('expect scores for two documents, in the format of its kind', async () => {
     const documents = ['A weir is a barrier across a river.', 'Bread is baked.']
     const results = [{ relevance_score: 0.98765, score: 1 }, { score: 0.1 }]
     const { said: answer, calls } = await asked('rerank', [look({ results })])

@@ -98,7 +98,7 @@ describe('weir doctor', () => {
     assert.ok(unexpected.failure instanceof UsageError)
   })
 
-  it('sees that a directory cannot be used', async (t) => {
+  it('detects that a directory cannot be used', async (t) => {
     const { run, dataDir } = stage(t)
     writeFileSync(join(dataDir, 'taken'), '')
     const file = join(dataDir, 'other.yaml')
@@ -109,7 +109,7 @@ describe('weir doctor', () => {
     assert.match((await run(doctor, { models: [] })).stdout, /^✔ data directory/m)
   })
 
-  it('asks engines at a path that costs them nothing, and wants any answer below 500', async (t) => {
+  it('calls engines at a path that costs them nothing, and accepts any answer below 500', async (t) => {
     const { found, dataDir } = stage(t)
     const server = await scriptedServer(t, (_asked, response) => void response.writeHead(404).end())
     const failing = await scriptedServer(t, (_asked, response) => void response.writeHead(500).end())
@@ -146,7 +146,7 @@ describe('weir doctor', () => {
     assert.deepEqual(server.asked.map(({ path }) => path).toSorted(), ['/', '/health'])
   })
 
-  it('warns before a certificate expires, and says what is wrong with one', async (t) => {
+  it('warns before a certificate expires, and explains what is wrong with one', async (t) => {
     const { found } = stage(t)
     const names = 'DNS:first.example.com, IP Address:127.0.0.1, valid until 2126-10-24'
     const advice = 'renew it: a running service takes the changed files by itself'
@@ -165,7 +165,7 @@ describe('weir doctor', () => {
     assert.deepEqual(await found('certificate', {}), [])
   })
 
-  it('asks the database, and shows no password', async (t) => {
+  it('checks the database, and shows no password', async (t) => {
     const { found } = stage(t)
     const [[state, detail] = []] = (await found('database', {
       database: 'postgres://weir:secret@127.0.0.1:9/weir',
@@ -176,7 +176,7 @@ describe('weir doctor', () => {
     assert.deepEqual(await found('database', {}), [])
   })
 
-  it('asks the running service, also for counts of engines that contradict the text', async (t) => {
+  it('queries the running service, also for counts of engines that contradict the text', async (t) => {
     const { found, dataDir } = stage(t)
     const server = await scriptedServer(t, ({ path }, response) => {
       response.statusCode = path === '/healthz' ? 200 : 500
@@ -218,7 +218,7 @@ describe('weir doctor', () => {
     assert.deepEqual(await found('service', {}), [gone])
   })
 
-  it('names parameters that an engine does not take, and local models that are not there', async (t) => {
+  it('names parameters that an engine does not accept, and local models that are missing', async (t) => {
     const { found, run, dataDir } = stage(t)
     const untaken = modelEntry([], {
       categories: ['embedding'],
@@ -302,7 +302,7 @@ Download a model with: weir models pull our/own
     assert.partialDeepStrictEqual(data[3], { engine: null, state: 'no engine', size_mb: null })
   })
 
-  it('pulls and removes one, by its name in the catalog too, and puts that on record', async (t) => {
+  it('pulls and removes one, also by its name in the catalog, and audits both', async (t) => {
     const { run, dataDir } = stage(t)
     const content = { models: [localEntry('qwen/qwen3-8b', { id: 'our/own', aliases: ['own'] })] }
     const boxed = 'weir/starter-vision'
@@ -368,7 +368,7 @@ Download a model with: weir models pull our/own
     )
   })
 
-  it('refuses what makes no sense', async (t) => {
+  it('refuses invalid arguments', async (t) => {
     const { run } = stage(t)
     const cases = [
       [[], 'choose an action: list, pull or remove'],

@@ -34,7 +34,7 @@ describe('a listener that drains', () => {
     assert.match(begun.received, /^HTTP\/1\.1 503 [^]*"service_unavailable"/)
   })
 
-  it('answers a request that came before the answer to the last one, and closes then', async (t) => {
+  it('answers a request that was sent before the answer to the last one, and then closes', async (t) => {
     const held = gate()
     const listener = await listen(
       {
@@ -60,7 +60,7 @@ describe('a listener that drains', () => {
     assert.match(client.received, /HTTP\/1\.1 503 [^]*\r\nConnection: close\r\n/)
   })
 
-  it('answers the first request of a connection that was made just before, and closes one that sends nothing', async () => {
+  it('answers the first request of a new connection, and closes one that sends nothing', async () => {
     const listener = await listen(application, '127.0.0.1', 0)
     const url = `http://127.0.0.1:${listener.address.port}`
     const [late, silent] = [await rawClient(url), await rawClient(url)]
@@ -109,7 +109,7 @@ describe('the time limits of a shutdown', () => {
     await closed
   })
 
-  it('give a running request what the caller of close() says, and not a moment less', async (t) => {
+  it('give a running request the time that was passed to close(), and not less', async (t) => {
     const seen: Exchange[] = []
     const listener = await listen(
       {

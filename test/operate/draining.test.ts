@@ -30,7 +30,7 @@ function stage(t: TestContext, drainMs: number) {
 }
 
 describe('a replica that drains', () => {
-  it('refuses whoever waits, once, however often it is asked', (t) => {
+  it('refuses waiting requests once, however often it is asked to drain', (t) => {
     const { state, draining } = stage(t, 30_000)
     assert.equal(draining.isOn(), false)
     draining.begin()
@@ -38,14 +38,14 @@ describe('a replica that drains', () => {
     assert.deepEqual([draining.isOn(), state.closed, state.begun], [true, 1, 1])
   })
 
-  it('goes after a second if nothing runs, so that load balancers see it go', async (t) => {
+  it('leaves after a second if nothing runs, so that load balancers notice', async (t) => {
     const { draining, pass } = stage(t, 30_000)
     draining.begin()
     assert.equal(await pass(999), false)
     assert.equal(await pass(1), true)
   })
 
-  it('goes within a tenth of a second after the last request of any lane', async (t) => {
+  it('leaves within a tenth of a second after the last request of any lane', async (t) => {
     const { state, draining, pass } = stage(t, 30_000)
     state.inFlight = [0, 1]
     draining.begin()
@@ -56,7 +56,7 @@ describe('a replica that drains', () => {
     assert.equal(await pass(1), true)
   })
 
-  it('goes when its time is over, even if requests still run', async (t) => {
+  it('leaves when its time is over, even if requests still run', async (t) => {
     const { state, draining, pass } = stage(t, 3000)
     state.inFlight = [1, 0]
     draining.begin()
@@ -65,7 +65,7 @@ describe('a replica that drains', () => {
     assert.equal(await pass(100), true)
   })
 
-  it('does not go a moment early', async (t) => {
+  it('does not leave early', async (t) => {
     const { state, draining, pass } = stage(t, 1101)
     state.inFlight = [1, 0]
     draining.begin()
@@ -74,7 +74,7 @@ describe('a replica that drains', () => {
     assert.equal(await pass(100), true)
   })
 
-  it('gives running requests all of its time, counted from when it began, and never less than nothing', async (t) => {
+  it('gives running requests all of its time, counted from its start, and never less than nothing', async (t) => {
     const { state, draining, pass } = stage(t, 3000)
     await pass(10_000)
     assert.equal(draining.leftMs(), 3000)

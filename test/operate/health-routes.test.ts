@@ -19,13 +19,13 @@ async function ask(path: string, changes: Partial<Readiness> = {}): Promise<obje
 }
 
 describe('health checks', () => {
-  it('say alive whatever is wrong', async () => {
+  it('report alive whatever is wrong', async () => {
     assert.deepEqual(await ask('/healthz', { isReady: false, isDraining: true, coordination: 'stopped' }), {
       status: 'alive',
     })
   })
 
-  it('say ready, with the engines and what the service relies on', async () => {
+  it('report ready, with the engines and the service’s dependencies', async () => {
     const said = { status: 'ready', engines: { up: 3, down: 2 }, coordination: 'alone', database: 'up' }
     assert.deepEqual(await ask('/readyz'), said)
     assert.deepEqual(await ask('/readyz', { isDatabaseUp: false }), { ...said, database: 'away' })

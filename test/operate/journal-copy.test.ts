@@ -26,7 +26,7 @@ function stage(t: TestContext): { dataDir: string; path(segment: number): string
 const descriptors = (): number => readdirSync('/proc/self/fd').length
 
 describe('the copy of a journal in a backup', () => {
-  it('has every segment as far as it went, also if it is removed or grows meanwhile', (t) => {
+  it('has every segment as far as it was written, even if it is removed or grows meanwhile', (t) => {
     const { dataDir, path } = stage(t)
     assert.deepEqual(openSegments(dataDir), [])
     mkdirSync(join(dataDir, JOURNAL_FOLDER))
@@ -52,7 +52,7 @@ describe('the copy of a journal in a backup', () => {
     assert.equal(pieces, 3)
   })
 
-  it('has the checksums of its own bytes, whatever is behind them', (t) => {
+  it('has the checksums of its own bytes, whatever follows them', (t) => {
     const { dataDir, path } = stage(t)
     mkdirSync(join(dataDir, JOURNAL_FOLDER))
     for (const segment of [1, 2]) writeFileSync(path(segment), `segment ${segment}`)

@@ -18,8 +18,8 @@ function config(perMinute: number, port: number, drainMs = 1000): Config {
   } as unknown as Config
 }
 
-describe('the settings that a running service takes', () => {
-  it('are in force at once, and the others after a restart', () => {
+describe('the settings that a running service applies', () => {
+  it('take effect at once, and the others after a restart', () => {
     const settings = liveSettings(config(10, 80))
     assert.deepEqual(settings.pending(config(20, 81, 2000)), [
       { key: 'rate_limit.requests_per_minute', value: 20, needs: 'reload' },

@@ -48,7 +48,7 @@ describe('log lines', () => {
     assert.equal(String(chunk).length, LINE_BYTES)
   })
 
-  test('are dropped, never cut, once the buffer is full because nobody reads', { timeout: 60_000 }, async () => {
+  test('are dropped, never cut, once the buffer is full because nothing reads them', { timeout: 60_000 }, async () => {
     const lines = 64 * 1024
     const child = logging(lines, 'process.stdout.write("written\\n"); setTimeout(() => {}, 1000)')
     await once(child.stdout ?? child, 'data')

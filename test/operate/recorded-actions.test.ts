@@ -34,8 +34,8 @@ function stage() {
   return { events, begun, ended, audit, act }
 }
 
-describe('an action that is put on record', () => {
-  it('is there before it is done, with the state before and after', async () => {
+describe('an audited action', () => {
+  it('is recorded before it is done, with the state before and after', async () => {
     const { events, begun, ended, act } = stage()
     let limit = 1
     const result = await act({ body: { limit: 2 }, state: async () => ({ limit }) }, async () => (limit = 2))
@@ -76,7 +76,7 @@ describe('an action that is put on record', () => {
     assert.deepEqual(JSON.parse(begun[0]?.request ?? ''), { ...hidden, name: 'n', more: [hidden] })
   })
 
-  it('has no state where there is none, or where it cannot be read, and no more than 20,000 characters of it', async () => {
+  it('has no state if there is none, or if it cannot be read, and at most 20,000 characters of it', async () => {
     const { begun, act } = stage()
     await act({ state: () => Promise.reject(new Error('gone')) })
     await act({ body: { text: 'x'.repeat(20_000 - 11) } })

@@ -54,7 +54,7 @@ describe('a reload', () => {
     assert.deepEqual(done, ['accounts', 'keys', 'prices'])
   })
 
-  it('of the catalog is by force first, if it is asked for, and says what only a restart takes', async () => {
+  it('of the catalog is forced on request, and reports which settings need a restart', async () => {
     const { reloading, state, done } = stage()
     state.unreached = { catalog: ['two'] }
     state.pending = [pending('server.port', 'restart'), pending('log.level', 'reload')]
@@ -69,7 +69,7 @@ describe('a reload', () => {
     assert.deepEqual(reloading.needRestart(), [state.pending[0]])
   })
 
-  it('takes settings, and asks for a restart once for the same ones', async () => {
+  it('applies settings, and reports the need for a restart once for the same settings', async () => {
     const { reloading, state, log, logged } = stage()
     await reloading.catalog({ force: false })
     assert.deepEqual([logged(), log.level], [[], 'info'])
@@ -98,7 +98,7 @@ describe('a reload', () => {
     assert.equal(log.level, 'error')
   })
 
-  it('of files logs a mistake in them, and goes on with what was in force', async () => {
+  it('of files logs a mistake in them, and keeps what was in force', async () => {
     const { reloading, state, logged } = stage()
     state.mistake = new Error('weir.yaml:3: is wrong')
     reloading.files()

@@ -42,7 +42,7 @@ const restore = (file: string, dataDir: string, force = false) =>
   restoreBackup({ file, dataDir, force, now: NOW, actor: 'root' })
 
 describe('a backup that is restored', () => {
-  it('has the database, every segment of the journal and the token, for its owner alone', async (t) => {
+  it('has the database, every segment of the journal and the token, readable only by its owner', async (t) => {
     const { file, made } = await backupOf(t)
     const dataDir = folder(t)
     const { description, replaced } = restore(file, dataDir)
@@ -65,7 +65,7 @@ describe('a backup that is restored', () => {
     assert.equal(await store.lastSettledAt(), 300)
   })
 
-  it('takes the place of what is there only by force, and moves that aside', async (t) => {
+  it('replaces existing data only with force, and moves it aside', async (t) => {
     const { file } = await backupOf(t)
     const dataDir = folder(t)
     writeFileSync(join(dataDir, 'weir.db'), 'other books')
@@ -79,7 +79,7 @@ describe('a backup that is restored', () => {
     assert.notEqual(readFileSync(join(dataDir, 'weir.db'), 'latin1'), 'other books')
   })
 
-  it('leaves the directory as it was if it is damaged', async (t) => {
+  it('leaves the directory unchanged if it is damaged', async (t) => {
     const { file } = await backupOf(t)
     const dataDir = folder(t)
     const bytes = readFileSync(file)

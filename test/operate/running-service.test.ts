@@ -138,7 +138,7 @@ async function leaveSocket(path: string): Promise<void> {
 }
 
 describe('the note of a running service', () => {
-  it('has no secret, and is only for its owner all the same', async (t) => {
+  it('has no secret, and is still readable only by its owner', async (t) => {
     const { dataDir } = await runPublished(t, emptyFolder(t))
     const file = join(dataDir, 'service.json')
     assert.equal(modeOf(file), 0o600)
@@ -146,7 +146,7 @@ describe('the note of a running service', () => {
     assert.deepEqual(Object.keys(note), ['url', 'adminUrl', 'socket', 'pid'])
   })
 
-  it('counts only while the service holds its lock, and until it is withdrawn', async (t) => {
+  it('is valid only while the service holds its lock, and until it is withdrawn', async (t) => {
     const service = await runPublished(t, emptyFolder(t))
     const { dataDir } = service
     assert.equal(findService(dataDir)?.socket, service.socket)
@@ -161,7 +161,7 @@ describe('the note of a running service', () => {
 })
 
 describe('the socket for commands', () => {
-  it('is in the data directory, only for its owner, even if others can enter the directory', async (t) => {
+  it('is in the data directory, accessible only to its owner, even if others can enter the directory', async (t) => {
     const dataDir = emptyFolder(t)
     chmodSync(dataDir, 0o755)
     const { socket } = await run(t, dataDir)
@@ -198,7 +198,7 @@ describe('the socket for commands', () => {
     assert.ok(!existsSync(elsewhere))
   })
 
-  it('removes nothing but the socket if the note of a killed service names a place with other files', (t) => {
+  it('removes only the socket if the note of a killed service names a place with other files', (t) => {
     const [dataDir, other] = [emptyFolder(t), emptyFolder(t)]
     writeFileSync(join(other, 'precious'), '')
     writeFileSync(join(dataDir, 'service.json'), JSON.stringify({ socket: join(other, 'weir.sock') }))
@@ -206,7 +206,7 @@ describe('the socket for commands', () => {
     assert.ok(existsSync(join(other, 'precious')))
   })
 
-  it('takes nothing but what commands ask', async (t) => {
+  it('accepts only the requests of commands', async (t) => {
     const { socket, asked } = await run(t, emptyFolder(t))
     const client = new Client('http://weir', { connect: { socketPath: socket } })
     t.after(() => client.close())
@@ -227,7 +227,7 @@ describe('the socket for commands', () => {
 })
 
 describe('a command', () => {
-  it('tells the running service about a change, waits until it has taken it in, and hears which replica has not', async (t) => {
+  it('notifies the running service of a change, waits until it is applied, and gets the replicas that did not answer', async (t) => {
     const events: string[] = []
     const { dataDir } = await runPublished(t, emptyFolder(t), {
       async accounts() {
@@ -248,7 +248,7 @@ describe('a command', () => {
     assert.match(stderr, /did not answer, and takes the change in when it can/)
   })
 
-  it('gets a link to a console, or why there is none', async (t) => {
+  it('gets a link to a console, or the reason why there is none', async (t) => {
     const { dataDir } = await runPublished(t, emptyFolder(t))
     assert.deepEqual(await consoleLinkOf(dataDir, undefined), { url: 'http://127.0.0.1/console#link=operator' })
     assert.deepEqual(await consoleLinkOf(dataDir, 'a&b'), { url: 'http://127.0.0.1/console#link=a&b' })
@@ -263,7 +263,7 @@ describe('a command', () => {
     assert.equal(await fetchMetrics(dataDir), undefined)
   })
 
-  it('drains a replica, or says why it cannot', async (t) => {
+  it('drains a replica, or reports why it cannot', async (t) => {
     const { dataDir, asked } = await runPublished(t, emptyFolder(t))
     assert.deepEqual(await drainReplica(dataDir, { name: 'one', actor: 'command by me' }), { asked: true })
     assert.deepEqual(await drainReplica(dataDir, { name: 'a&b?', actor: 'command by me' }), {
@@ -293,7 +293,7 @@ describe('a command', () => {
     assert.deepEqual(asked, ['drain one, command by me'])
   })
 
-  it('is given up when it takes a question and says nothing', async (t) => {
+  it('times out when the service accepts a request and does not answer', async (t) => {
     const dataDir = emptyFolder(t)
     const socket = join(dataDir, 'weir.sock')
     const silent = createServer((connection) => connection.resume()).listen(socket)
@@ -309,7 +309,7 @@ describe('a command', () => {
     assert.equal(connections, 0, 'the connection is closed')
   })
 
-  it('makes it read the catalog again, by force only if asked to', async (t) => {
+  it('makes it read the catalog again, with force only on request', async (t) => {
     const { dataDir, asked } = await runPublished(t, emptyFolder(t))
     assert.deepEqual(await requestReload(dataDir, 'catalog'), {
       reloaded: true,
@@ -326,7 +326,7 @@ describe('a command', () => {
     assert.deepEqual(asked, ['catalog', 'catalog by force'])
   })
 
-  it('fails if the service cannot take the change in', async (t) => {
+  it('fails if the service cannot apply the change', async (t) => {
     const { dataDir } = await runPublished(t, emptyFolder(t), {
       accounts: () => Promise.reject(new Error('the disk is broken')),
     })
@@ -344,7 +344,7 @@ describe('a command', () => {
     assert.deepEqual(service.asked, [])
   })
 
-  it('waits for a service that is starting, since it may have read the old state', async (t) => {
+  it('waits for a service that is starting, because it may have read the old state', async (t) => {
     const service = await run(t, emptyFolder(t))
     let isOver = false
     const refreshed = refreshService(service.dataDir).then(() => (isOver = true))
@@ -355,7 +355,7 @@ describe('a command', () => {
     assert.deepEqual(service.asked, ['accounts'])
   })
 
-  it('waits for a service that is stopping, and then has nobody to tell', async (t) => {
+  it('waits for a service that is stopping, and then has none to notify', async (t) => {
     const service = await run(t, emptyFolder(t))
     const refreshed = refreshService(service.dataDir)
     await sleep(100)
@@ -366,7 +366,7 @@ describe('a command', () => {
 })
 
 describe('the lock of a service', () => {
-  it('is for one service at a time, and free again when it is given back', (t) => {
+  it('is held by one service at a time, and free again when it is released', (t) => {
     const dataDir = emptyFolder(t)
     const lock = takeServiceLock(dataDir)
     assert.throws(() => takeServiceLock(dataDir), /locked/)
@@ -375,8 +375,8 @@ describe('the lock of a service', () => {
   })
 })
 
-describe('an operator token that nobody configured', () => {
-  it('is made once, hard to guess, in a file that only its owner can read', (t) => {
+describe('an operator token that is not configured', () => {
+  it('is created once, hard to guess, in a file that only its owner can read', (t) => {
     const dataDir = emptyFolder(t)
     const token = keptOperatorToken(dataDir)
     assert.match(token, /^weir_operator_[0-9a-f]{64}$/)
@@ -386,7 +386,7 @@ describe('an operator token that nobody configured', () => {
 })
 
 describe('a key that a service lends', () => {
-  it('ends with the command that has it, however that ends', async (t) => {
+  it('ends with the command that uses it, however that ends', async (t) => {
     const service = await run(t, emptyFolder(t))
     service.publish()
     const lent = await borrowKey(service.dataDir, 'acme')
@@ -400,7 +400,7 @@ describe('a key that a service lends', () => {
 })
 
 describe('the workers of a service', () => {
-  it('all lend the same key, and all are asked to settle', async (t) => {
+  it('all lend the same key, and all settle on request', async (t) => {
     const dataDir = emptyFolder(t)
     const workers = await Promise.all(
       [1, 2].map(async (number) => {
@@ -420,7 +420,7 @@ describe('the workers of a service', () => {
 })
 
 describe('the settings in force', () => {
-  it('come from the running service, and from nowhere else', async (t) => {
+  it('are those of the running service, and of no other source', async (t) => {
     const service = await run(t, emptyFolder(t))
     assert.equal(await settingsInForce(service.dataDir), undefined)
     service.publish()

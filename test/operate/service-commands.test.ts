@@ -44,7 +44,7 @@ async function stage(t: TestContext) {
 }
 
 describe('weir reload', () => {
-  it('makes a running service read its files, and says what it took', async (t) => {
+  it('makes a running service read its files, and reports what it applied', async (t) => {
     const { dataDir, run, failed, audit } = await stage(t)
     const none = `no service is running on ${dataDir}; start it with npm start, or name another with --data`
     assert.deepEqual(await failed(reload), [UsageError, none])
@@ -100,7 +100,7 @@ describe('weir reload', () => {
 })
 
 describe('weir console', () => {
-  it('prints a link of the running service, and puts that on record', async (t) => {
+  it('prints a link of the running service, and audits it', async (t) => {
     const { dataDir, run, failed, audit } = await stage(t)
     assert.deepEqual(await failed(consoleLink), [
       UsageError,
@@ -149,7 +149,7 @@ describe('weir replicas', () => {
     data: [one, { ...one, name: 'two', epoch: null, draining: true, started_at: '2026-11-15T00:20:00.000Z' }],
   }
 
-  it('are listed with how long they run, and those that drain stand out', () => {
+  it('are listed with their uptime, and draining ones are marked', () => {
     const now = Date.parse(started) + 720_000
     const painted: [string, string][] = []
     const paint: Paint = (tone, text) => {
@@ -168,7 +168,7 @@ two   0.1.0    -        0 ms      1,200   3,400         62 s  draining`
     )
   })
 
-  it('are listed by the running service, and one of them is drained, also until it has left', async (t) => {
+  it('are listed by the running service, and one of them is drained, optionally waiting until it has left', async (t) => {
     const { dataDir, run, failed } = await stage(t)
     const none = `no service is running on ${dataDir}; start it with weir serve, or name another with --data`
     assert.deepEqual(await failed(replicas), [CommandFailed, none])
@@ -248,7 +248,7 @@ b        2      --b`,
     assert.deepEqual(painted, ['default'])
   })
 
-  it('shows those of a running service, and what it has not taken yet', async (t) => {
+  it('shows those of a running service, and what it has not applied yet', async (t) => {
     const { dataDir, run } = await stage(t)
     await scriptedService(t, dataDir, {
       settings: () => ({

@@ -44,7 +44,7 @@ describe('what is logged', () => {
     ])
   })
 
-  it('of the database is its end and its return; a loss for good ends the service', () => {
+  it('of the database is its loss and its return; a permanent loss ends the service', () => {
     const { telemetry, logged } = stage()
     const lost: Error[] = []
     const events = storeEvents(telemetry, (reason) => void lost.push(reason))
@@ -91,7 +91,7 @@ describe('what is logged', () => {
     assert.deepEqual(logged(), [[50, { reason: 'EIO' }]])
   })
 
-  it('of an engine is each call that failed, which is counted, too', () => {
+  it('of an engine is each failed call, which is also counted', () => {
     const { telemetry, logged } = stage()
     const failures: string[] = []
     const events = upstreamEvents(telemetry, {
@@ -101,7 +101,7 @@ describe('what is logged', () => {
     assert.deepEqual([logged(), failures], [[[40, { url: 'http://a', reason: 'reset' }]], ['http://a', 'reset']])
   })
 
-  it('of a download is its end, and other parts learn of every step', () => {
+  it('of a download is its end, and other parts are notified of every step', () => {
     const { telemetry, logged } = stage()
     const seen: unknown[] = []
     const events = fetchEvents(telemetry, [

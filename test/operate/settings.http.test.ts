@@ -31,7 +31,7 @@ async function serve(t: TestContext, config: object): Promise<{ weir: WeirProces
 }
 
 describe('a change of weir.yaml', () => {
-  it('is taken by the running service, or named with the need for a restart', async (t) => {
+  it('is applied by the running service, or reported as needing a restart', async (t) => {
     const { weir, file } = await serve(t, { rate_limit: { requests_per_minute: 50 } })
     const limitNow = async (): Promise<string | null> => {
       const response = await fetch(`${weir.base}/models`, { headers: { authorization: `Bearer ${weir.key}` } })
@@ -79,7 +79,7 @@ describe('a change of weir.yaml', () => {
     assert.match(text.stdout, /\n! seller\.name is Example Pty Ltd in the file: needs a restart\n/)
   })
 
-  it('of weir.yaml beside a separate catalog is taken too; a mistake in it is refused', async (t) => {
+  it('of weir.yaml beside a separate catalog is applied too; a mistake in it is refused', async (t) => {
     const weir = await weirProcess({ server, log: { level: 'info' }, models: [] })
     t.after(() => weir.remove())
     const file = weir.dataDir.replace(/data$/, 'weir.yaml')
@@ -108,7 +108,7 @@ describe('a change of weir.yaml', () => {
 })
 
 describe('a first weir.yaml beside a service that started without one', () => {
-  it('needs a restart, and the log, weir reload, weir config and the preview of the catalog say so', async (t) => {
+  it('needs a restart, which the log, weir reload, weir config and the preview of the catalog report', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-first-file-'))
     const nowhere = 'http://127.0.0.1:1/'
     const environment = {
@@ -185,7 +185,7 @@ describe('weir config beside a service', () => {
     assert.doesNotMatch(elsewhere.stdout, /needs a/)
   })
 
-  it('names a mistake in the file of the service', async (t) => {
+  it('reports a mistake in the file of the service', async (t) => {
     const { weir, file } = await serve(t, {})
     writeFileSync(file, stringify({ server: { port: 'many' }, models }))
     const { stdout } = await commandLine(['config', '--data', weir.dataDir])
@@ -211,7 +211,7 @@ describe('weir config without a service', () => {
 })
 
 describe('weir chat', () => {
-  it('leaves no key behind, and refuses what it cannot chat with in one line', async (t) => {
+  it('leaves no key behind, and refuses a model that cannot chat in one line', async (t) => {
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const speech = modelEntry([engine.url], { id: 'openai/whisper', aliases: [], categories: ['audio'] })
@@ -240,7 +240,7 @@ describe('weir chat', () => {
     assert.equal(await keys(), 1)
   })
 
-  it('knows commands, which reach no model, and sends a line after two slashes', async (t) => {
+  it('has commands, which reach no model, and sends a line after two slashes', async (t) => {
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const other = modelEntry([engine.url], { id: 'meta/other', aliases: [] })

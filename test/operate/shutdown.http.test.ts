@@ -172,7 +172,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(openIntents(weir.dataDir), 0)
   })
 
-  it('under load, writes a row for every answer that was received, and refuses everybody else with 503', async (t) => {
+  it('under load, writes a row for every answer that was received, and refuses all other requests with 503', async (t) => {
     const { weir, engine } = await stage(t, {
       script: { tokenMs: 5 },
       limits: { max_concurrent_requests: 8, max_queue_depth: 100 },
@@ -206,7 +206,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(openIntents(weir.dataDir), 0)
   })
 
-  it('takes Ctrl-C under npm, which arrives twice, for one signal: running requests finish', async (t) => {
+  it('treats Ctrl-C under npm, which arrives twice, as one signal: running requests finish', async (t) => {
     const finish = gate()
     const { weir } = await stage(t, { script: heldBy(finish) })
     const client = await ask(weir, { stream: true })

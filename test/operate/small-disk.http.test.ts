@@ -49,7 +49,7 @@ describe('a small data disk', () => {
     return ((await created.json()) as { key: string }).key
   }
 
-  it('serves everybody while one workspace has more unfinished uploads than fit, and loses nothing', async (t) => {
+  it('serves all callers while one workspace has more unfinished uploads than fit, and loses nothing', async (t) => {
     if (!disk) return t.skip('mounting a small disk needs root')
     const { weir, send, other } = await stage(t)
     const before = free()

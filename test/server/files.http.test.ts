@@ -190,7 +190,7 @@ describe('links to files in the data directory', () => {
 })
 
 describe('a link that has expired', () => {
-  it('says so, and its file is deleted', async (t) => {
+  it('returns an error, and its file is deleted', async (t) => {
     const engine = await scriptedEngine()
     const weir = await startWeir(configWith(engine, { kind: 'local', link_ttl_seconds: 1 }))
     t.after(async () => {
@@ -308,7 +308,7 @@ describe('links to an S3-compatible bucket', () => {
     assert.equal((await linksOf(weir)).length, 1)
   })
 
-  it('[M3] cost nothing when the storage fails, and its message stays inside', async () => {
+  it('[M3] cost nothing when the storage fails, and its message is not shown', async () => {
     bucket.failures.push(503, 403)
     const refusal = await refusalOf(await generate(weir))
     assert.deepEqual([refusal.status, refusal.code], [503, 'service_unavailable'])

@@ -125,10 +125,10 @@ describe(`a fuzz of requests, WEIR_SEED=${seed}`, () => {
     })
   }
 
-  it('leaves nothing behind: lanes, holds, intents, spool, connections, memory and log are as before', () =>
+  it('leaves nothing behind: lanes, reservations, intents, spool, connections, memory and log are as before', () =>
     stage.assertAtRest())
 
-  it('has a ledger that says what callers were told', async () => {
+  it('has a ledger that matches what callers received', async () => {
     const rows = await stage.ledger()
     for (const { requestId, outcome, amount } of rows) {
       const response = responses.get(requestId)

@@ -253,7 +253,7 @@ before(async () => {
 })
 after(() => stage.stop())
 
-describe('a hostile body does not hold up other callers', () => {
+describe('a hostile body does not delay other callers', () => {
   for (const [name, value] of Object.entries(values)) {
     it(`${name}, in a field that is ignored`, () =>
       stage.harmless('/completions', `{"model":"big/chat","prompt":"Hi","strange":${value()}}`, 200, 400))
@@ -272,7 +272,7 @@ describe('a hostile body does not hold up other callers', () => {
 /** Just small enough to be read in the main thread, so they take all of the time that a body may take there. */
 const HERE = 524_288 - 1000
 
-describe('a body of the largest size that is read at once does not hold up other callers', () => {
+describe('a body of the largest size that is read at once does not delay other callers', () => {
   const inChat = (content: string): string =>
     `{"model":"big/chat","max_tokens":5,"messages":[{"role":"user","content":"a"},${content}]}`
   const ignored = (value: string): string => `{"model":"big/chat","prompt":"Hi","strange":${value}}`
@@ -327,13 +327,13 @@ describe('a body of the largest size that is read at once does not hold up other
   }
 })
 
-describe('a large request does not hold up other callers', () => {
+describe('a large request does not delay other callers', () => {
   for (const [name, path, status, body] of special) {
     it(`${name} (${path}: ${status})`, () => stage.harmless(path, body(), status))
   }
 })
 
-describe('a long list of usage does not hold up other callers', () => {
+describe('a long list of usage does not delay other callers', () => {
   const ROWS = 10_500
   const get = async (query: string): Promise<string> => {
     const response = await fetch(`${stage.weir.base}/usage?${query}`, {

@@ -163,7 +163,7 @@ describe('a hostile form', () => {
     }
   })
 
-  it('that goes on is refused, though it names no length and has no part', async (t) => {
+  it('without end is refused, even if it has no length and no part', async (t) => {
     const stage = await audioStage(t, { config: { audio: { max_upload_bytes: 2000 } } })
     // It ends some time, so that a service without the limit fails the test instead of holding it up.
     const pieces = Array.from({ length: 128 }, () => new Uint8Array(65_536)).values()
@@ -238,7 +238,7 @@ function cut(body: Buffer, sizes: readonly number[]): readonly Buffer[] {
 describe('a form in pieces', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 })
 
-  it('reads the same wherever it is cut, even with parts of its boundary inside', async () => {
+  it('is read the same wherever it is cut, even with parts of its boundary inside', async () => {
     const content = fc
       .array(fc.constantFrom('\r', '\n', '-', '\r\n--front', '\r\n--', '--frontier', 'x', 'é', '\0', 'ier'), {
         maxLength: 30,

@@ -84,7 +84,7 @@ describe('callers beside hostile ones', () => {
   })
 })
 
-describe('a caller that breaks off', () => {
+describe('a caller that disconnects', () => {
   const length = 'POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello'
   const chunks = 'POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n'
 
@@ -92,7 +92,7 @@ describe('a caller that breaks off', () => {
     reset: ({ socket }: RawClient): void => void socket.resetAndDestroy(),
     closed: ({ socket }: RawClient): void => void socket.end(),
   })) {
-    it(`has nothing served of half a request, wherever it stops: ${how}`, async () => {
+    it(`gets no partial request served, wherever it stops: ${how}`, async () => {
       for (const text of [length, chunks]) {
         for (let cut = 0; cut < text.length; cut++) {
           const client = await call()

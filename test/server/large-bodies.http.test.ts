@@ -99,7 +99,7 @@ for (const [size, text] of Object.entries(texts)) {
       }
     })
 
-    it('may have images given by address', async () => {
+    it('may have images given by URL', async () => {
       const parts = [
         { type: 'text', text },
         { type: 'image_url', image_url: { url: imageUrl } },
@@ -163,7 +163,7 @@ for (const [size, text] of Object.entries(texts)) {
       })
     }
 
-    it('is refused in the stream if it asks for one that shows it', async () => {
+    it('is refused in the stream if it requests one that can show errors', async () => {
       const response = await post('/responses', { model: 'meta/narrow', input: LONG, stream: true, metadata: {} })
       assert.deepEqual(
         [response.status, response.headers.get('content-type')],
@@ -175,7 +175,7 @@ for (const [size, text] of Object.entries(texts)) {
 }
 
 describe('large bodies', () => {
-  it('are read one after the other, and not for callers that have left', async () => {
+  it('are read one after the other, and not for callers that have disconnected', async () => {
     const left = await Promise.all(Array.from({ length: 4 }, () => rawClient(weir.base)))
     for (const client of left) client.send(rawChat(weir.key, chat(LONG, { model: 'none/such' })))
     for (const client of left.slice(1)) client.leave()

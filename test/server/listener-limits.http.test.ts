@@ -36,7 +36,7 @@ async function turns(): Promise<void> {
 }
 
 describe('a listener', () => {
-  it('cuts off a caller that takes nothing of its answer for a minute', async (t) => {
+  it('disconnects a caller that reads nothing of its answer for a minute', async (t) => {
     let isSent = false
     const client = await stage(t, async (exchange) => {
       exchange.send(200, 'text/plain', Buffer.alloc(32 * 1024 * 1024))
@@ -55,7 +55,7 @@ describe('a listener', () => {
     assert.ok(client.received.length < 32 * 1024 * 1024)
   })
 
-  it('has Node end what takes too long: 30 s for a head, 300 s for a request, checked every 5 s, and 75 s between two', async (t) => {
+  it('makes Node end what takes too long: 30 s for a head, 300 s for a request, checked every 5 s, and 75 s between two', async (t) => {
     const { mock } = t.mock.method(http, 'createServer')
     syncBuiltinESMExports()
     t.after(() => {

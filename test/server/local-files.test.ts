@@ -59,7 +59,7 @@ describe('files in the data directory', () => {
     assert.equal(names().length, 1)
   })
 
-  it('are deleted a minute after they expire at the latest, also if nobody stores another one', async (t) => {
+  it('are deleted a minute after they expire at the latest, even if no other file is stored', async (t) => {
     for (const [linkTtlSeconds, sweepMs] of [
       [3600, 60_000],
       [5, 5000],
@@ -84,7 +84,7 @@ describe('files in the data directory', () => {
     }
   })
 
-  it('may be as many as fit to the byte, and a thousand are deleted at a time', async (t) => {
+  it('may fill the limit to the byte, and a thousand are deleted at a time', async (t) => {
     const count = 1001
     const { start, time, names } = stage(t, { maxBytes: 4096 * count })
     const store = start()
@@ -95,14 +95,14 @@ describe('files in the data directory', () => {
     assert.equal(names().length, 2)
   })
 
-  it('can be read by their owner alone, like the secret of their links', async (t) => {
+  it('can be read only by their owner, like the secret of their links', async (t) => {
     const { start, dataDir, names } = stage(t)
     await start().put(Buffer.from('one'), 'image/png')
     const mode = (path: string): number => statSync(join(dataDir, path)).mode & 0o777
     assert.deepEqual([mode('files'), mode(`files/${names()[0]}`), mode('link-secret')], [0o700, 0o600, 0o600])
   })
 
-  it('that cannot be stored are refused, leave nothing behind and take no room', async (t) => {
+  it('that cannot be stored are refused, leave nothing behind and use no space', async (t) => {
     const { start, names, dataDir } = stage(t, { maxBytes: MIB })
     const store = start()
     const refusal = { code: 'service_unavailable', message: /could not be stored/ }
@@ -119,7 +119,7 @@ describe('files in the data directory', () => {
     assert.equal(names().length, 1)
   })
 
-  it('have links that hold for the file and the time that they were made for', async (t) => {
+  it('have links that are valid only for their file and time', async (t) => {
     const { start, time } = stage(t, { linkTtlSeconds: 60 })
     time.ms = 1_700_000_000_000
     const store = start()
@@ -209,7 +209,7 @@ describe('files in the data directory', () => {
     await assert.rejects(store.put(Buffer.from('x'), 'image/png'), { code: 'service_unavailable' })
   })
 
-  it('lose half-written ones at a restart; files of others stay and are not served', async (t) => {
+  it('are deleted at a restart if they are half-written; other files stay and are not served', async (t) => {
     const { start, dataDir, names } = stage(t)
     await start().put(Buffer.from('one'), 'image/webp')
     writeFileSync(join(dataDir, 'files', `${'a'.repeat(32)}.png.part`), 'half')
@@ -222,7 +222,7 @@ describe('files in the data directory', () => {
     await assert.rejects(async () => store.open?.('notes.txt', 'expires=1&signature=x'), { code: 'not_found' })
   })
 
-  it('that were deleted by hand give an error that says so', async (t) => {
+  it('that were deleted by hand give an error with the reason', async (t) => {
     const { start, dataDir, names } = stage(t)
     const store = start()
     const link = await store.put(Buffer.from('one'), 'image/png')

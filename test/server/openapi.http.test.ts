@@ -340,5 +340,5 @@ describe('the docs page', () => {
     assertDocsPage(await home.text(), document, Object.keys(errorTable))
   })
 
-  it('has a strict policy, and shows the address it was reached by', () => assertServedDocs(weir.service.url))
+  it('has a strict policy, and shows the address by which it was reached', () => assertServedDocs(weir.service.url))
 })

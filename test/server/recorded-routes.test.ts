@@ -63,7 +63,7 @@ async function served(
 }
 
 describe('a route of the operator', () => {
-  it('puts on record what was changed, by whose id, with the body and the state before', async () => {
+  it('audits what was changed, by which id, with the body and the state before', async () => {
     assert.deepEqual(await served('{"name":"acme"}', { query: 'limit=5' }), {
       records: [{ action: 'changeX', subject: 'a b', body: { name: 'acme' }, state: { before: 'a' } }],
       calls: [{ parameters, query: { limit: 5 }, body: { name: 'acme' } }],
@@ -72,7 +72,7 @@ describe('a route of the operator', () => {
     assert.deepEqual(records, [{ action: 'changeX', subject: 'a b', body: undefined, state: { before: 'a' } }])
   })
 
-  it('puts nothing on record that changes nothing', async () => {
+  it('does not audit a call that changes nothing', async () => {
     for (const settings of [{ method: 'GET', withBody: false }, { changesNothing: true }] as const) {
       const { records, calls } = await served('{"name":"acme"}', settings)
       assert.deepEqual([records, calls.length], [[], 1])
@@ -92,7 +92,7 @@ describe('a route of the operator', () => {
     }
   })
 
-  it('names the errors that reading its body may give', () => {
+  it('documents the errors of reading its body', () => {
     const codes = (withBody: boolean, withQuery: boolean): readonly string[] =>
       operatorRoute({
         ...operation,
@@ -119,7 +119,7 @@ describe('a route of the console', () => {
       answer: async ({ session: own, body: given }) => void seen.push([own, given]),
     })
 
-  it('puts its action on record with the body, if it has one', async () => {
+  it('audits its action with the body, if it has one', async () => {
     for (const withAction of [true, false]) {
       const seen: object[] = []
       const records: object[] = []
@@ -133,7 +133,7 @@ describe('a route of the console', () => {
     }
   })
 
-  it('refuses fields that it does not know, and a body above 64 KiB', async () => {
+  it('refuses unknown fields, and a body above 64 KiB', async () => {
     const ask = (text: string): Promise<void> =>
       route(false, []).answer(exchangeOf(text), parameters, session, (_, act) => act())
     await assert.rejects(ask('{"name":"a","b":1}'), { param: 'b' })

@@ -24,7 +24,7 @@ describe('the log line of a request', () => {
 })
 
 describe('the id of a request', () => {
-  it('is 32 letters and digits, in the order of time, and never the same twice', () => {
+  it('is 32 letters and digits, in the order of time, and unique', () => {
     const ids = Array.from({ length: 2000 }, newRequestId)
     assert.equal(new Set(ids).size, ids.length)
     assert.ok(ids.every((id) => /^[0-9a-z]{9}[0-9a-f]{23}$/.test(id)))

@@ -42,7 +42,7 @@ async function largeChat(weir: TestWeir, key = weir.key): Promise<RawClient> {
   return client
 }
 
-describe('requests that wait', () => {
+describe('waiting requests', () => {
   it('hold no more memory than allowed: beyond it, large requests get 503 and others are served', async (t) => {
     const held = gate()
     t.after(held.open)
@@ -209,7 +209,7 @@ describe('an answer', () => {
   })
 })
 
-describe('memory is given back', () => {
+describe('memory is freed', () => {
   const ways: Readonly<Record<string, (stage: ChatStage) => Promise<unknown>>> = {
     'after an answer': async ({ weir }) => (await weir.chat(largeMessage)).text(),
     'after a stream': async ({ weir }) => (await weir.chat({ ...largeMessage, stream: true })).text(),

@@ -77,7 +77,7 @@ describe('the head of a request', () => {
     for (const httpVersion of ['1.0', '1.1']) assert.equal(refusal({ host: 'a' }, { httpVersion }), undefined)
   })
 
-  it('has chunks in HTTP/1.1, and no other encoding', () => {
+  it('allows chunks in HTTP/1.1, and no other encoding', () => {
     const coded = (coding: string, httpVersion = '1.1'): string | undefined =>
       refusal({ host: 'a', 'transfer-encoding': coding }, { httpVersion })
     assert.deepEqual([coded('chunked'), coded('Chunked')], [undefined, undefined])
@@ -85,13 +85,13 @@ describe('the head of a request', () => {
     assert.equal(coded('chunked', '1.0'), 'invalid_value')
   })
 
-  it('has 200 headers, and no more', () => {
+  it('has at most 200 headers', () => {
     const lines = (count: number): string[] => Array.from({ length: count }, (_, at) => [`x${at}`, '']).flat()
     assert.equal(refusal({ host: 'a' }, { rawHeaders: lines(200) }), undefined)
     assert.equal(refusal({ host: 'a' }, { rawHeaders: lines(201) }), 'headers_too_large')
   })
 
-  it('says whether anything is to come, and whether the caller used HTTPS', () => {
+  it('shows whether a body follows, and whether the caller used HTTPS', () => {
     assert.equal(requestWith({}).isComplete, true)
     assert.equal(requestWith({ 'content-length': '5' }).isComplete, false)
     assert.equal(requestWith({ 'transfer-encoding': 'chunked' }).isComplete, false)
@@ -114,7 +114,7 @@ describe('the body of a request', () => {
   }
   const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-  it('is handed over as it comes, with its end', async () => {
+  it('is passed on as it arrives, with its end', async () => {
     const body = new PassThrough()
     const seen = taken(requestWith({}, body))
     body.write('a')
@@ -124,7 +124,7 @@ describe('the body of a request', () => {
     assert.deepEqual(seen, ['a', 'b', 'end'])
   })
 
-  it('goes to another taker from the moment that it is there, and ends for it at once if all has been read', async () => {
+  it('goes to a new reader from then on, and ends for it at once if all has been read', async () => {
     const body = new PassThrough()
     const request = requestWith({}, body)
     const first = taken(request)
@@ -138,7 +138,7 @@ describe('the body of a request', () => {
     assert.deepEqual([first, second, third], [['a'], ['b', 'end'], ['end']])
   })
 
-  it('is read and forgotten when it is discarded, also by a taker that has it', async () => {
+  it('is read and dropped when it is discarded, even by a reader that has it', async () => {
     for (const isTaken of [false, true]) {
       const body = new PassThrough()
       const request = requestWith({}, body)
@@ -150,7 +150,7 @@ describe('the body of a request', () => {
     }
   })
 
-  it('is cut once, for its taker and for a later one', async () => {
+  it('is aborted once, for its reader and for a later one', async () => {
     const body = new PassThrough()
     const request = requestWith({}, body)
     const seen = taken(request)
@@ -168,7 +168,7 @@ describe('the body of a request', () => {
     assert.deepEqual([all, taken(whole)], [['a', 'end'], ['end']])
   })
 
-  it('tells when it has been read', async () => {
+  it('reports when it has been read', async () => {
     const body = new PassThrough()
     let isRead = false
     requestWith({}, body).whenRead(() => (isRead = true))
@@ -186,7 +186,7 @@ describe('a JSON body', () => {
     return { text: bytes.subarray(HEADROOM).toString(), held, spare: bytes.buffer.byteLength }
   }
 
-  it('has to say that it is JSON, and is not compressed', async () => {
+  it('must be declared as JSON, and uncompressed', async () => {
     for (const type of [
       'application/json',
       'application/json; charset=utf-8',
@@ -203,13 +203,13 @@ describe('a JSON body', () => {
     await assert.rejects(async () => read({ 'content-encoding': 'gzip' }, ['{}']), refused)
   })
 
-  it('has room before it, and its memory is counted as it arrives', async () => {
+  it('has headroom, and its memory is counted as it arrives', async () => {
     const { text, held } = await read({}, ['abc', 'de'])
     assert.equal(text, 'abcde')
     assert.deepEqual(held, [memoryToParse(3, 0), memoryToParse(5, 0)])
   })
 
-  it('may be as large as is allowed, and not a byte more, whatever it declares', async () => {
+  it('may have the maximum size, and not a byte more, whatever it declares', async () => {
     const refused = { code: 'request_too_large' }
     assert.equal((await read({}, ['x'.repeat(10)], 10)).text.length, 10)
     await assert.rejects(read({}, ['x'.repeat(10), 'x'], 10), refused)
@@ -228,7 +228,7 @@ describe('a JSON body', () => {
     assert.ok(small.spare <= 2 * (HEADROOM + 100_001), `${small.spare} bytes`)
   })
 
-  it('of a caller that leaves is never there', async () => {
+  it('of a caller that disconnects never resolves', async () => {
     const body = new PassThrough()
     const { exchange } = exchangeWith(json, body)
     const reading = readJson(exchange, 100)
@@ -236,7 +236,7 @@ describe('a JSON body', () => {
     await assert.rejects(reading, CallerLeft)
   })
 
-  it('that has no room is not read any further', async () => {
+  it('for which there is no memory is not read any further', async () => {
     const body = new PassThrough()
     const full = new ApiError('service_unavailable', 'full')
     const { exchange } = exchangeWith(json, body, {
@@ -303,7 +303,7 @@ describe('a form', () => {
     assert.deepEqual(await send(part('a', '1') + end), { fields: [['a', ['1']]], file: undefined, closed: 0 })
   })
 
-  it('has to say that it is one, with a boundary, and is not compressed', async () => {
+  it('must be declared as one, with a boundary, and uncompressed', async () => {
     const text = part('a', '1') + end
     for (const type of [
       'application/json',
@@ -353,7 +353,7 @@ describe('a form', () => {
     it(`is refused with ${what}`, () => assert.rejects(send(text, most === undefined ? {} : { most }), expected))
   }
 
-  it('may have as much as is allowed of each', async () => {
+  it('may have the maximum of each', async () => {
     assert.equal((await send(part('file', 'x'.repeat(10)) + end, { most: 10 })).file?.length, 10)
     const many = Array.from({ length: 64 }, (_, at) => part(`p${at}`, '')).join('')
     assert.equal((await send(many + end)).fields.length, 64)
@@ -365,7 +365,7 @@ describe('a form', () => {
     assert.ok(await send(part('a', '1') + end, { headers: { 'content-length': String(1000 + around) } }))
   })
 
-  it('names the limit of its file in MiB, or in bytes if it is small', async () => {
+  it('reports the limit of its file in MiB, or in bytes if it is small', async () => {
     const large = { headers: { 'content-length': '99999999999' } }
     await assert.rejects(send('', { ...large, most: 25 * 1024 * 1024 }), /at most 25 MiB are allowed/)
     await assert.rejects(send('', { ...large, most: 1024 * 1024 }), /at most 1 MiB are allowed/)
@@ -376,7 +376,7 @@ describe('a form', () => {
 describe('the cookie of a console', () => {
   const from = (headers: Headers, method = 'GET'): Exchange => exchangeWith(headers, undefined, { method }).exchange
 
-  it('is taken from pages of the same site, and for changes only with the header of the console', () => {
+  it('is accepted from pages of the same site, and for changes only with the header of the console', () => {
     for (const site of [undefined, 'same-origin', 'none']) {
       const headers: Headers = site === undefined ? {} : { 'sec-fetch-site': site }
       assert.deepEqual([isOwnPage(from(headers)), isOwnPage(from(headers, 'HEAD'))], [true, true], site)
@@ -401,7 +401,7 @@ describe('the cookie of a console', () => {
     )
   })
 
-  it('is for this site alone, and secure where the caller used HTTPS', () => {
+  it('is limited to this site, and secure if the caller used HTTPS', () => {
     assert.deepEqual(cookieHeaders(from({}), 'weir_session', 'abc'), {
       'Set-Cookie': 'weir_session=abc; Path=/; HttpOnly; SameSite=Strict',
       'Cache-Control': 'no-store',
@@ -414,7 +414,7 @@ describe('the cookie of a console', () => {
 })
 
 describe('the id of a request', () => {
-  it('has 32 letters and digits, sorts by time, and is there once', (t) => {
+  it('has 32 letters and digits, sorts by time, and is unique', (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.UTC(2026, 10, 17) })
     const ids = Array.from({ length: 600 }, () => newRequestId())
     for (const id of ids) assert.match(id, /^[0-9a-z]{32}$/)
@@ -442,7 +442,7 @@ describe('the samples of code', () => {
   const post = { method: 'POST', url, variable: 'KEY', body: json, answersJson: true }
   const upload = { method: 'POST', url, variable: 'KEY', body: form, answersJson: false }
 
-  it('are what people can paste', () => {
+  it('can be pasted', () => {
     assert.equal(codeSamples.curl(get), `curl "${url}"`)
     assert.equal(
       codeSamples.curl({ ...get, method: 'DELETE', variable: 'KEY' }),

@@ -64,8 +64,8 @@ describe('a request finds its route', () => {
   }
 })
 
-describe('a request that no route takes', () => {
-  it('is told the methods of every route at its path, each once, the most literal first', () => {
+describe('a request without a route', () => {
+  it('is answered with the methods of every route at its path, each once, the most literal first', () => {
     assert.equal(found('PUT', '/invoices'), 'allowed: GET, POST')
     assert.equal(found('PUT', '/invoices/preview'), 'allowed: POST, GET')
     assert.equal(found('POST', '/models/detail'), 'allowed: GET')
@@ -97,7 +97,7 @@ describe('an open route', () => {
     assert.equal(found('HEAD', '/models'), 'allowed: GET')
   })
 
-  it('does not exist for other methods, so that nothing is said before authentication', () => {
+  it('does not exist for other methods, so that nothing is revealed before authentication', () => {
     assert.equal(found('POST', '/docs'), 'unknown')
     assert.equal(found('DELETE', '/'), 'unknown')
     assert.equal(found('POST', '/files/x'), 'unknown')

@@ -16,7 +16,7 @@ const settings = {
 }
 
 describe('a bucket', () => {
-  it('is asked twice, and once is enough', async (t) => {
+  it('is called a second time after a failure, and one success is enough', async (t) => {
     const bucket = await s3Stub()
     const files = s3Files({ ...settings, endpoint: `${bucket.url}/` }, systemClock)
     t.after(async () => {
@@ -49,7 +49,7 @@ describe('a bucket', () => {
 })
 
 describe('a bucket that callers reach at another address than the service', () => {
-  it('gets files at its own, and its links are signed for the address of the callers', async (t) => {
+  it('gets files at its own address, and its links are signed for the address of the callers', async (t) => {
     const bucket = await s3Stub()
     const publicUrl = bucket.url.replace('127.0.0.1', 'localhost')
     assert.notEqual(publicUrl, bucket.url)

@@ -71,7 +71,7 @@ async function ask(url: string, path = '/'): Promise<RawClient> {
 
 for (const [name, send] of Object.entries(ways)) {
   describe(`the reader of ${name}`, { concurrency: true }, () => {
-    it('is cut off if it takes nothing for a while, and its answer is freed', async (t) => {
+    it('is disconnected if it reads nothing for a while, and its answer is freed', async (t) => {
       const { url, memory } = await stage(t, send, 300)
       const client = await ask(url)
       client.socket.pause()
@@ -83,7 +83,7 @@ for (const [name, send] of Object.entries(ways)) {
     })
 
     // How long it may rest is measured in unit/exchange, where no machine is too slow.
-    it('gets everything as long as it goes on reading', async (t) => {
+    it('gets everything as long as it keeps reading', async (t) => {
       const { url, memory } = await stage(t, send, 600_000)
       const client = await ask(url)
       let pauses = 0
@@ -102,7 +102,7 @@ for (const [name, send] of Object.entries(ways)) {
       client.leave()
     })
 
-    it('gives the memory back when it leaves', async (t) => {
+    it('frees the memory when it disconnects', async (t) => {
       const { url, memory } = await stage(t, send, 60_000)
       const client = await ask(url)
       client.socket.pause()
@@ -111,7 +111,7 @@ for (const [name, send] of Object.entries(ways)) {
       await eventually('the answer is freed', () => memory.held() === 0)
     })
 
-    it('does not keep the service from stopping, and its answer is freed then', async (t) => {
+    it('does not keep the service from stopping, and its answer is then freed', async (t) => {
       const { url, memory, listener } = await stage(t, send, 60_000)
       const client = await ask(url)
       client.socket.pause()
@@ -123,7 +123,7 @@ for (const [name, send] of Object.entries(ways)) {
 }
 
 describe('memory held for readers', () => {
-  it('is as much as the answer has, until the caller has all of it', async (t) => {
+  it('equals the rest of the answer, until the caller has all of it', async (t) => {
     const { url, memory } = await stage(t, ways['a whole answer']!, 60_000)
     const clients = await Promise.all([1, 2, 3].map(() => ask(url)))
     for (const { socket } of clients) socket.pause()
@@ -134,7 +134,7 @@ describe('memory held for readers', () => {
     for (const client of clients) client.leave()
   })
 
-  it('is freed if more of the answer came after its caller had left', async (t) => {
+  it('is freed if more of the answer arrived after its caller disconnected', async (t) => {
     let over = false
     const send = async (exchange: Exchange): Promise<void> => {
       exchange.holdAnswer(1000)
@@ -150,7 +150,7 @@ describe('memory held for readers', () => {
     await eventually('nothing is held', () => memory.held() === 0)
   })
 
-  it('is freed, and the reader cut off, if it takes nothing of answers that are complete', async (t) => {
+  it('is freed, and the reader disconnected, if it reads nothing of complete answers', async (t) => {
     // Each of them is sent in one piece. Together, they are far more than the sockets of both sides hold.
     const small = Buffer.alloc(60_000, 'x')
     const { url, memory, listener } = await stage(t, (exchange) => exchange.sendAnswer('text/plain', small, {}), 300)
@@ -166,7 +166,7 @@ describe('memory held for readers', () => {
     assert.ok(client.received.length < BYTES, `the reader got ${client.received.length} bytes`)
   })
 
-  it('is not taken by requests before their turn: each begins when the answer before it has left', async (t) => {
+  it('is not used by requests before their turn: each starts when the answer before it has been sent', async (t) => {
     const held = gate()
     t.after(held.open)
     const begun: string[] = []

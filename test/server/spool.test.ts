@@ -75,7 +75,7 @@ describe('an upload on disk', () => {
     await file.close()
   })
 
-  it('is whole if the system writes a few bytes at a time', async (t) => {
+  it('is complete if the system writes a few bytes at a time', async (t) => {
     const { spool } = stage(t)
     const file = await spool.open('a')
     const handle = await files.open('/dev/null')
@@ -109,7 +109,7 @@ describe('an upload on disk', () => {
     assert.equal(openFiles(folder), 0)
   })
 
-  it('takes nothing after it was closed, however often', async (t) => {
+  it('accepts nothing after it was closed, however often', async (t) => {
     const { spool } = stage(t, { maxBytes: 20 })
     const file = await spool.open('a')
     await file.append(text('1234567890'))
@@ -132,7 +132,7 @@ describe('the folder of uploads', () => {
     assert.deepEqual(readdirSync(folder), [])
   })
 
-  it('refuses an upload while it is gone', async (t) => {
+  it('refuses an upload while it is missing', async (t) => {
     const { folder, spool } = stage(t)
     rmSync(folder, { recursive: true })
     await assert.rejects(spool.open('a'), refusal(FULL))
@@ -173,7 +173,7 @@ describe('the room for uploads', () => {
     await Promise.all([more, b, c].map((file) => file.close()))
   })
 
-  it('is no more than the disk has, of which a workspace has its share', async (t) => {
+  it('is at most what the disk has, of which a workspace has its part', async (t) => {
     const { disk } = scriptedDisk(40, 0.75)
     const { spool } = stage(t, { maxBytes: 1000, disk })
     const [a, b] = await Promise.all(['a', 'b'].map((owner) => spool.open(owner)))

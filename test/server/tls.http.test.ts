@@ -94,7 +94,7 @@ describe('server.tls', () => {
     assert.equal((await fetch(`${service.adminUrl}/healthz`)).status, 200)
   })
 
-  it('takes TLS 1.2 and later', async (t) => {
+  it('accepts TLS 1.2 and later', async (t) => {
     const service = await stage(t).start()
     const port = Number(new URL(service.url).port)
     const agreed = (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'): Promise<string | null> =>
@@ -115,7 +115,7 @@ describe('server.tls', () => {
     )
   })
 
-  it('takes renewed files without a restart, and keeps open connections', async (t) => {
+  it('applies renewed files without a restart, and keeps open connections', async (t) => {
     const tls = stage(t)
     const { url: origin } = await tls.start()
     const url = `${origin}/healthz`
@@ -131,7 +131,7 @@ describe('server.tls', () => {
     kept.destroy()
   })
 
-  it('keeps the old certificate while the new files do not belong together or are broken', async (t) => {
+  it('keeps the old certificate while the new files do not match or are broken', async (t) => {
     const tls = stage(t)
     const { url: origin } = await tls.start()
     const url = `${origin}/healthz`
@@ -145,7 +145,7 @@ describe('server.tls', () => {
     await eventually('the new one is served', async () => (await call(url)).name === 'second.example.com', 60_000)
   })
 
-  it('says which file is wrong, and how', (t) => {
+  it('reports which file is wrong, and how', (t) => {
     const { cert, key, put } = stage(t)
     assert.match(readCertificate({ cert, key }).names, /first\.example\.com/)
     const missing = join(cert, '..', 'missing.pem')
@@ -175,7 +175,7 @@ describe('server.tls', () => {
     )
   })
 
-  it('refuses what is no HTTP, and stops while callers have not agreed on their encryption', async (t) => {
+  it('refuses bytes that are not HTTP, and stops while handshakes are open', async (t) => {
     const service = await stage(t).start()
     const port = Number(new URL(service.url).port)
     const silent = await rawClient(`http://127.0.0.1:${port}`)
@@ -199,7 +199,7 @@ describe('server.tls', () => {
     assert.match(headers['set-cookie']?.[0] ?? '', /; Secure$/)
   })
 
-  it('works where workers share a port', async (t) => {
+  it('works with workers that share a port', async (t) => {
     const { cert, key } = pair('first')
     const port = sharedPort()
     const worker = fork(new URL('../support/worker-port-program.ts', import.meta.url), ['127.0.0.1', '0', cert, key])

@@ -31,8 +31,8 @@ async function lane(weir: TestWeir): Promise<{ queue_depth: number; in_flight_re
   return data[0] ?? { queue_depth: -1, in_flight_requests: -1 }
 }
 
-describe('trap 1: a request’s close event comes when its body has been read', () => {
-  it('a caller that has sent everything and waits is still there', async (t) => {
+describe('trap 1: a request’s close event is emitted when its body has been read', () => {
+  it('a caller that has sent everything and waits is still connected', async (t) => {
     const held = gate()
     const { weir, engine } = await chatStage(t, {
       script: () => ({
@@ -53,7 +53,7 @@ describe('trap 1: a request’s close event comes when its body has been read', 
     assert.deepEqual([(await running).status, (await waiting).status], [200, 200])
   })
 
-  it('requests that are sent before an answer wait for their turn, and nothing is left of them when the caller leaves', async (t) => {
+  it('requests that are sent before an answer wait for their turn, and are dropped when the caller disconnects', async (t) => {
     const { weir, engine } = await chatStage(t, { script: silent, limits: { max_concurrent_requests: 2 } })
     const client = await rawClient(weir.base)
     for (let sent = 0; sent < 4; sent++) client.send(rawChat(weir.key, {}))
@@ -274,7 +274,7 @@ describe('trap 7: JSON that is deep or has very many values', () => {
   const post = (weir: TestWeir, body: string): Promise<Response> =>
     weir.call('/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
 
-  it('200,000 levels are refused, wherever they are, and the service goes on', async (t) => {
+  it('200,000 levels are refused, wherever they are, and the service keeps running', async (t) => {
     const { weir } = await chatStage(t)
     const deep = '['.repeat(200_000) + ']'.repeat(200_000)
     const deeper = '{"a":'.repeat(200_000) + '1' + '}'.repeat(200_000)
@@ -366,7 +366,7 @@ describe('trap 8: times as text, and dead callers in the queue', () => {
 })
 
 describe('trap 9: keep-alive connections delay the exit', () => {
-  it('while draining, each answer says Connection: close, and the connection is closed', async () => {
+  it('while draining, each answer has Connection: close, and the connection is closed', async () => {
     const engine = await scriptedEngine()
     const held = gate()
     engine.script = {

@@ -109,7 +109,7 @@ describe('an upload that is aborted', () => {
   const CALLERS = 20
 
   for (const step of ['open', 'append'] as const) {
-    it(`gives back its descriptor and its share of the spool if the disk is still busy (${step})`, async (t) => {
+    it(`frees its descriptor and its part of the spool if the disk is still busy (${step})`, async (t) => {
       const { hold, seen, ends, callers, descriptors, requireWholeQuota, begin } = await uploads(t)
       const disk = gate()
       hold[step] = disk.opened
@@ -126,7 +126,7 @@ describe('an upload that is aborted', () => {
     })
   }
 
-  it('does not wait for ever if the caller left before the form was read', async () => {
+  it('does not wait forever if the caller disconnected before the form was read', async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>()
     const listener = await serve(async (exchange) => {
       exchange.cut()
