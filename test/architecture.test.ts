@@ -174,11 +174,11 @@ function sources(): Map<string, string> {
 }
 
 describe('the parts of src/', () => {
-  it('import only what they may, and do what only one of them may do nowhere else', () => {
+  it('import only what they may, and do nothing that is reserved to other parts', () => {
     assert.deepEqual(breaksIn(sources()), [])
   })
 
-  it('import each other in no circle, not even for types', () => {
+  it('have no import cycle, not even for types', () => {
     assert.deepEqual(circlesIn(filesImported(sources())), [])
     assert.deepEqual(circlesIn(partsImported(sources())), [])
   })
@@ -201,7 +201,7 @@ describe('the parts of src/', () => {
     )
   })
 
-  it('are all known, and all of them are looked at', () => {
+  it('are all listed, and all of them are checked', () => {
     const files = [...sources().keys()]
     assert.deepEqual(
       files.filter((file) => !partOf(file)),
@@ -438,7 +438,7 @@ describe('the test of the parts', () => {
     assert.deepEqual(namesExportedTwice(files), ['Two: queue/a.ts, queue/b.ts', 'three: queue/a.ts, queue/c.ts'])
   })
 
-  it('finds circles, through types too', () => {
+  it('finds cycles, through types too', () => {
     const files = new Map([
       ['queue/a.ts', "import type { B } from './b.ts'"],
       ['queue/b.ts', "import { c } from './c.ts'"],
@@ -448,7 +448,7 @@ describe('the test of the parts', () => {
     assert.deepEqual(circlesIn(filesImported(files)), [['queue/a.ts', 'queue/b.ts', 'queue/c.ts']])
   })
 
-  it('finds circles of parts, where no file imports itself', () => {
+  it('finds cycles of parts without a cycle of files', () => {
     const files = new Map([
       ['queue/a.ts', "import type { B } from '../catalog/b.ts'"],
       ['catalog/b.ts', ''],

@@ -10,7 +10,7 @@ function bench(...args: string[]): { status: number | null; stdout: string; stde
 }
 
 describe('npm run bench -- --help', () => {
-  it('lists the benchmarks, and says of each what it measures, without running it', () => {
+  it('lists the benchmarks, and describes what each measures, without running it', () => {
     const { status, stdout } = bench('--help')
     assert.equal(status, 0)
     const names = [...stdout.matchAll(/^ {2}(\S+)$/gm)].map(([, name]) => name ?? '')
@@ -24,7 +24,7 @@ describe('npm run bench -- --help', () => {
     assert.match(bench('growth', '-h').stdout, /\[MODELS KEYS ROWS QUEUE STREAMS\]/)
   })
 
-  it('names the benchmarks when there is no such one', () => {
+  it('lists the benchmarks when the name is unknown', () => {
     const { status, stderr } = bench('nothing', '--help')
     assert.equal(status, 2)
     assert.match(stderr, /choose one of http, /)

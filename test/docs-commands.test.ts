@@ -169,7 +169,7 @@ describe('the settings in the documentation', () => {
       })
       continue
     }
-    it(`${file} has settings that weir check takes: ${Object.keys(content).join(', ')}`, () => {
+    it(`${file} has settings that weir check accepts: ${Object.keys(content).join(', ')}`, () => {
       const config = join(folder, 'weir.yaml')
       writeFileSync(config, stringify(completed(content)))
       assert.deepEqual(findMistakes({ config }, {}).mistakes, [])

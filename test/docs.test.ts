@@ -236,7 +236,7 @@ function statusOf(decision: string): string {
 describe('the documentation', () => {
   before(loadCommands)
 
-  it('is all looked at', () => {
+  it('is all checked', () => {
     for (const file of ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs/billing.md', 'examples/README.md']) {
       assert.ok(documents.includes(file), file)
     }

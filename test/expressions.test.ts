@@ -22,7 +22,7 @@ describe('the regular expressions of src/ and of the host of local models', () =
     )
   })
 
-  it('stand in the source, so that they can be checked', () => {
+  it('are literals in the source, so that they can be checked', () => {
     // It compiles the patterns of schemas, which are among those above.
     assert.deepEqual(
       computed.map((place) => place.split(':')[0]),

@@ -64,7 +64,7 @@ ${npmFails ? 'exit 1' : 'mkdir -p node_modules/installed'}
     assert.ok(existsSync(join(tree, 'node_modules/installed')))
   })
 
-  it('installs the gateway alone, as the lock file pins it, where Node 24 is there', async () => {
+  it('installs only the gateway, as the lock file pins it, if Node 24 is present', async () => {
     const { code, lock } = await install(false)
     assert.equal(code, 0)
     const { '': _, ...packages } = lock.packages
@@ -90,7 +90,7 @@ ${npmFails ? 'exit 1' : 'mkdir -p node_modules/installed'}
     assert.equal(message, 'Dependencies are missing, and npm is not on the PATH. Install npm and start again.\n')
   })
 
-  it('leaves what was there if npm fails', async () => {
+  it('keeps the previous installation if npm fails', async () => {
     mkdirSync(join(tree, 'node_modules/before'), { recursive: true })
     const { code } = await install(true)
     assert.equal(code, 1)

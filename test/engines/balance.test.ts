@@ -83,7 +83,7 @@ for (const [name, balanceOf] of ways) {
       assert.equal(nextOf(balance, all, undefined, new Set([all[0]!])), -1)
     })
 
-    it('is not concerned with caches', () => {
+    it('does not depend on caches', () => {
       const all = addresses()
       const balance = balanceOf(all)
       balance.forget(all[0]!)
@@ -94,7 +94,7 @@ for (const [name, balanceOf] of ways) {
 }
 
 describe('a call with a prompt', () => {
-  it('goes where it went before, and says what was to be expected there', () => {
+  it('goes where it went before, and reports what is expected to be cached there', () => {
     const all = addresses()
     const balance = byPrefix(all, 100_000)
     const prompt = promptOf(6000, 1)
@@ -125,7 +125,7 @@ describe('a call with a prompt', () => {
     }
   })
 
-  it('goes elsewhere if that address has too many calls, and says that it was warm there', () => {
+  it('goes elsewhere if that address has too many calls, and reports that it was warm there', () => {
     const all = addresses()
     const balance = byPrefix(all, 100_000)
     const prompt = promptOf(6000, 1)
@@ -138,7 +138,7 @@ describe('a call with a prompt', () => {
     assert.ok(anywhere > 0.9, String(anywhere))
   })
 
-  it('goes to an address that is down if all that are left are', () => {
+  it('goes to an address that is down if no other is left', () => {
     const all = addresses()
     const balance = byPrefix(all, 100_000)
     for (const address of all) address.healthy = false
@@ -152,7 +152,7 @@ describe('a call with a prompt', () => {
     assert.equal(balance.next(promptOf(6000, 1), new Set([all[1]!])), undefined)
   })
 
-  it('finds nothing at an address that was restarted', () => {
+  it('finds nothing cached at an address that was restarted', () => {
     const all = addresses()
     const balance = byPrefix(all, 100_000)
     const prompt = promptOf(6000, 1)

@@ -6,14 +6,14 @@ import { inputTokensOf } from '../../src/engines/dialects/reading.ts'
 import { vllm } from '../../src/engines/dialects/vllm.ts'
 
 describe('the rules that dialects share', () => {
-  it('count the input of a request, not its total, and nothing that is 0', () => {
+  it('count the input of a request, not its total, and omit zeros', () => {
     assert.equal(inputTokensOf({ usage: { prompt_tokens: 5, total_tokens: 9 } }), 5)
     assert.equal(inputTokensOf({ usage: { total_tokens: 9 } }), 9)
     assert.equal(inputTokensOf({ usage: { prompt_tokens: 0, total_tokens: 0 } }), undefined)
     assert.equal(inputTokensOf({}), undefined)
   })
 
-  it('ask for segments together with words, since words alone would bring no segments', () => {
+  it('request segments together with words, because words alone would return no segments', () => {
     const input = { model: 'm', task: 'transcribe', language: 'en', prompt: undefined, temperature: undefined } as const
     const fieldsOf = (words: boolean, textOnly: boolean) =>
       openai.speech?.request({ ...input, words, textOnly }).fields['timestamp_granularities[]']
@@ -27,7 +27,7 @@ describe('a ranking that vLLM refuses as too long', () => {
   const tooLong = "This model's maximum context length is 512 tokens."
   const input = { model: 'm', query: 'q', documents: ['d'], maxTokensPerDocument: undefined }
 
-  it('is asked for again with truncation only if documents may be truncated', () => {
+  it('is sent again with truncation only if documents may be truncated', () => {
     const again = vllm.ranking?.fallback?.({ ...input, truncate: true }, tooLong)
     assert.equal(Object.entries(again?.body ?? {}).find(([name]) => name === 'truncate_prompt_tokens')?.[1], -1)
     assert.equal(vllm.ranking?.fallback?.({ ...input, truncate: false }, tooLong), undefined)

@@ -66,16 +66,16 @@ function wireOf(kind: EngineKind): object {
   return JSON.parse(JSON.stringify(described)) as object
 }
 
-describe('what an engine is sent', () => {
+describe('the request to an engine', () => {
   for (const kind of engineKinds) {
-    it(`is what its server takes: ${kind}`, () => assert.deepEqual(wireOf(kind), wire[kind]))
+    it(`is what its server accepts: ${kind}`, () => assert.deepEqual(wireOf(kind), wire[kind]))
   }
 })
 
-describe('what an engine answers', () => {
+describe('the answer of an engine', () => {
   const headers = {}
 
-  it('has vectors in the order of the texts, whatever order they come in', () => {
+  it('has vectors in the order of the texts, whatever order they arrive in', () => {
     const read = dialects.openai.embeddings!.response
     const data = [
       { index: 1, embedding: [2] },
@@ -99,7 +99,7 @@ describe('what an engine answers', () => {
     assert.deepEqual(ranking?.response(scores, counted), { scores, inputTokens: 12 })
   })
 
-  it('has scores by index, or is no answer', () => {
+  it('has scores by index, or is invalid', () => {
     const read = dialects.openai.ranking!.response
     const results = [{ index: 2, relevance_score: 0.5 }]
     assert.deepEqual(read({ results, usage: { total_tokens: 4 } }, headers), {
@@ -129,7 +129,7 @@ describe('what an engine answers', () => {
     assert.equal(read({}, headers), undefined)
   })
 
-  it('of vLLM that has no ranking is asked for scores', () => {
+  it('of vLLM without ranking is replaced by scores', () => {
     const input = { model: 'm', query: 'q', documents: ['d'], truncate: false, maxTokensPerDocument: undefined }
     for (const status of ['status 404', 'status 405']) {
       assert.deepEqual(dialects.vllm.ranking?.fallback?.(input, status), {
@@ -184,7 +184,7 @@ describe('what an engine answers', () => {
     for (const wrong of [{}, { data: [] }, { data: [{ url: 'x' }] }]) assert.equal(read(wrong), undefined)
   })
 
-  it('is not counted if the operator says that its counts are wrong, or if they cannot be true', () => {
+  it('is not counted if the operator declares its counts as wrong, or if they are impossible', () => {
     const quiet = withoutCounts(dialects.openai)
     assert.deepEqual(
       [quiet.chat?.usageOf?.({ usage: 1 }), quiet.completions?.usageOf?.({ usage: 1 })],
@@ -204,7 +204,7 @@ describe('what an engine answers', () => {
 })
 
 describe('parameters that the catalog lists and an engine refuses', () => {
-  it('are named for each deployment, unless one operation takes them', () => {
+  it('are named for each deployment, unless one operation accepts them', () => {
     const models = parseCatalog(
       JSON.stringify({
         models: [
@@ -236,12 +236,12 @@ describe('parameters that the catalog lists and an engine refuses', () => {
   })
 })
 
-describe('what an engine is asked besides', () => {
+describe('the other requests to an engine', () => {
   const health = { path: undefined, intervalMs: 7 }
   const asked = (kind: EngineKind, changes: object = {}) =>
     engineQuestions({ kind, balance: 'prefix', cacheTokens: undefined, health, ...changes } as never)
 
-  it('is a path that costs it nothing, if its kind has one or the catalog names it', () => {
+  it('use a path that costs it nothing, if its kind has one or the catalog names it', () => {
     assert.deepEqual(asked('vllm').health, { path: '//health', isCheap: true, intervalMs: 7 })
     assert.deepEqual(asked('openai').health, { path: '/models', isCheap: false, intervalMs: 7 })
     assert.equal(asked('openai', { health: { ...health, path: '/well' } }).health?.path, '//well')
@@ -257,7 +257,7 @@ describe('what an engine is asked besides', () => {
     )
   })
 
-  it('is the size of its cache, if prompts are balanced by it and the catalog does not say', () => {
+  it('read the size of its cache, if prompts are balanced by it and the catalog does not give it', () => {
     const read = (kind: EngineKind, answer: string) => asked(kind).cacheSize?.read(answer)
     const line = (blocks: string) => `vllm:cache_config_info{block_size="16",num_gpu_blocks="${blocks}"} 1.0\n`
     assert.deepEqual(

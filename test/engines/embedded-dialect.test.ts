@@ -15,14 +15,14 @@ const input: RankingInput = {
 describe('ranking by the embedded engine', () => {
   const ranking = embedded.ranking ?? assert.fail('it ranks')
 
-  it('[E6] asks for logits, which both schemas can be made of', () => {
+  it('[E6] requests logits, from which both schemas can be computed', () => {
     assert.equal(ranking.request(input).path, '/ranking')
     const output = ranking.response({ rankings: [{ index: 0, logit: 2.5 }], usage: { prompt_tokens: 9 } }, {})
     assert.deepEqual(output, { scores: [{ index: 0, score: 2.5 }], inputTokens: 9 })
     assert.equal(ranking.scale, 'logit')
   })
 
-  it('[E5] asks in the words that know max_tokens_per_doc where there is one: the host cuts by its own tokenizer', () => {
+  it('[E5] uses the schema with max_tokens_per_doc if it is given: the host cuts by its own tokenizer', () => {
     const { path, body } = ranking.request({ ...input, maxTokensPerDocument: 64 })
     assert.equal(path, '/rerank')
     assert.equal((body as { max_tokens_per_doc: number }).max_tokens_per_doc, 64)

@@ -20,7 +20,7 @@ describe('the address of an engine', () => {
     ['unix:/run/engine.sock:/', 'http://localhost', '', '/run/engine.sock'],
   ]
   for (const [url, origin, prefix, socketPath] of places) {
-    it(`says where it is, and what its paths begin with: ${url}`, () => {
+    it(`has a place and a path prefix: ${url}`, () => {
       const { socketPath: path, ...others } = parseAddress(url)
       assert.deepEqual([others, path], [{ origin, prefix }, socketPath])
     })
@@ -32,7 +32,7 @@ describe('the address of an engine', () => {
     assert.equal(pathAt({ prefix: '/v1' }, '//health'), '/health')
   })
 
-  it('asks below its prefix, with the headers that it is given', async (t) => {
+  it('sends queries below its prefix, with the given headers', async (t) => {
     const asked: unknown[] = []
     const server = createServer(({ method, url, headers }, response) => {
       asked.push([method, url, headers['x-weir']])
@@ -62,8 +62,8 @@ describe('the address of an engine', () => {
   })
 })
 
-describe('what is known of the calls to a server', () => {
-  it('is nothing at first, and is kept until its last address has left', () => {
+describe('the recorded activity of a server', () => {
+  it('is empty at first, and is kept until its last address is removed', () => {
     const servers = serverActivities()
     const one = servers.join('a')
     const two = servers.join('a')

@@ -65,7 +65,7 @@ describe('an engine whose template adds a long system prompt', () => {
 })
 
 describe('an engine with usage: estimated', () => {
-  it('[M7] is neither billed nor cut by what it counts', async (t) => {
+  it('[M7] is neither billed nor limited by its counts', async (t) => {
     for (const isStream of [false, true]) {
       const { weir } = await chatStage(t, {
         engine: { usage: 'estimated' },
@@ -92,7 +92,7 @@ describe('an engine with usage: estimated', () => {
 })
 
 describe('an engine that counts characters', () => {
-  it('[M7] is billed by its count, which is flagged, unless the operator or its kind says that it counts no tokens', async (t) => {
+  it('[M7] is billed by its count, which is flagged, unless the operator or its kind declares that it counts no tokens', async (t) => {
     for (const [engine, isEstimated] of [
       [{ kind: 'openai' }, false],
       [{ kind: 'openai', usage: 'estimated' }, true],
@@ -129,7 +129,7 @@ describe('an engine that counts characters', () => {
     }
   })
 
-  it('is in the log once, and weir doctor shows it, with the parameters that an engine does not take', async (t) => {
+  it('is logged once, and weir doctor shows it, with the parameters that an engine does not accept', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-doubts-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))
     const engine = await scriptedEngine()

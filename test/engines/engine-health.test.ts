@@ -64,7 +64,7 @@ function stage(t: TestContext, check = costly, lines = '', first: Answer = 200) 
 }
 
 describe('the probes of an engine', () => {
-  it('take any answer below 500 as a sign of life, and no other', async (t) => {
+  it('accept any answer below 500 as a sign of life, and no other', async (t) => {
     const { next } = stage(t)
     await turn()
     for (const status of [200, 401, 404, 499]) {
@@ -78,7 +78,7 @@ describe('the probes of an engine', () => {
     }
   })
 
-  it('need two failures in a row to take it down, and one success to bring it back', async (t) => {
+  it('need two failures in a row to mark it as down, and one success to mark it as up', async (t) => {
     const { next, changes } = stage(t)
     await turn()
     assert.deepEqual([await next(500), await next(200), await next(500)], [true, true, true])
@@ -94,7 +94,7 @@ describe('the probes of an engine', () => {
     assert.equal(address.healthy, false)
   })
 
-  it('carry the key, so that an engine that wants one does not refuse them', async (t) => {
+  it('carry the key, so that an engine that needs one does not refuse them', async (t) => {
     const { probes } = stage(t, costly, 'authorization: Bearer secret\r\n')
     await turn()
     assert.equal(probes[0]?.path, '/models')
@@ -102,7 +102,7 @@ describe('the probes of an engine', () => {
     assert.deepEqual(probes[0]?.limits, { timeoutMs: 5000, maxBytes: 65_536 })
   })
 
-  it('come at the interval that was set, and sooner after a failure', async (t) => {
+  it('are sent at the configured interval, and sooner after a failure', async (t) => {
     const { engine, probes, pass } = stage(t, { ...costly, intervalMs: 20_000 })
     await turn()
     await pass(19_000)
@@ -114,7 +114,7 @@ describe('the probes of an engine', () => {
     assert.equal(probes.length, 4)
   })
 
-  it('come at their interval after a failure, too, if that is shorter', async (t) => {
+  it('are sent at their interval after a failure, too, if that is shorter', async (t) => {
     const { engine, probes } = stage(t, { ...costly, intervalMs: 300 })
     await turn()
     engine.answer = 500
@@ -168,7 +168,7 @@ describe('an engine with calls in flight', () => {
     }
   })
 
-  it('is back when one of them gets its answer', async (t) => {
+  it('is up again when one of them gets its answer', async (t) => {
     const { address, changes, next, pass } = stage(t)
     await turn()
     await next(500)
@@ -194,7 +194,7 @@ describe('an engine with calls in flight', () => {
     assert.equal(address.healthy, false, 'it is probed again when they are over')
   })
 
-  it('is probed while they are silent, if that does no harm; no answer proves nothing', async (t) => {
+  it('is probed while they are silent, if that does no harm; a missing answer proves nothing', async (t) => {
     const { address, probes, next } = stage(t, cheap)
     await turn()
     callStarts(address)
@@ -233,7 +233,7 @@ describe('an engine with calls in flight', () => {
     assert.equal(address.healthy, true)
   })
 
-  it('is not down for a probe that waited for a call', async (t) => {
+  it('is not down because of a probe that waited for a call', async (t) => {
     const { address, engine, pass } = stage(t)
     await turn()
     engine.answer = 'timeout'
@@ -264,7 +264,7 @@ describe('an engine without calls in flight', () => {
     assert.equal(address.healthy, false)
   })
 
-  it('is down when a probe gets no answer, if no call came before it', async (t) => {
+  it('is down when a probe gets no answer, if no call preceded it', async (t) => {
     const { address, next } = stage(t)
     callStarts(address)
     callShowsLife(address)
@@ -276,7 +276,7 @@ describe('an engine without calls in flight', () => {
 })
 
 describe('several addresses of one server', () => {
-  it('know of the calls of each other, and no other server does', async () => {
+  it('share what is known of their calls, and with no other server', async () => {
     const servers = serverActivities()
     const urls = ['http://a:1/v1', 'http://a:1/other', 'http://a:2/v1', 'unix:/run/a.sock', 'unix:/run/a.sock:/v2']
     const [one, same, other, socket, sameSocket] = urls.map((url) => openAddress(url, 1000, servers, new Set()))
@@ -300,11 +300,11 @@ describe('several addresses of one server', () => {
   })
 })
 
-describe('how each kind of engine is asked whether it is well', () => {
+describe('the health check of each kind of engine', () => {
   const checkOf = (kind: EngineDescription['kind'], path?: string): HealthCheck =>
     healthCheckOf({ kind, health: { path, intervalMs: 7000 } } as EngineDescription)
 
-  it('at a path that costs nothing, if its kind has one', () => {
+  it('uses a path that costs nothing, if its kind has one', () => {
     const costlyKinds = engineKinds.filter((kind) => !checkOf(kind).isCheap)
     assert.deepEqual(costlyKinds, ['embedded', 'openai', 'cohere', 'jina', 'sdcpp'])
     for (const kind of ['vllm', 'sglang', 'llamacpp', 'tei'] as const) {
@@ -313,7 +313,7 @@ describe('how each kind of engine is asked whether it is well', () => {
     assert.deepEqual(checkOf('openai'), { path: '/models', isCheap: false, intervalMs: 7000 })
   })
 
-  it('at the path that the catalog gives, which is on the server itself', () => {
+  it('uses the path that the catalog gives, which is on the server itself', () => {
     for (const kind of ['openai', 'vllm'] as const) {
       assert.deepEqual(checkOf(kind, '/ping'), { path: '//ping', isCheap: true, intervalMs: 7000 })
     }

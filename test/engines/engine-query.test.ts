@@ -20,7 +20,7 @@ async function stage(t: TestContext, serve: (socket: Socket) => void) {
 
 const answers = (socket: Socket): void => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')
 
-describe('a question besides the calls', () => {
+describe('a query to an engine besides its calls', () => {
   it('has a status and a text, which ends where it becomes too long', async (t) => {
     const { client } = await stage(t, answers)
     const limits = { path: '/', lines: '', timeoutMs: 10_000 }
@@ -33,7 +33,7 @@ describe('a question besides the calls', () => {
     await client.close()
   })
 
-  it('is given up when there is no answer in time, or it is not wanted any more', async (t) => {
+  it('is aborted when there is no answer in time, or when it is no longer needed', async (t) => {
     const { client } = await stage(t, () => {})
     await assert.rejects(queryEngine(client, { path: '/', lines: '', timeoutMs: 20, maxBytes: 5 }), AnswerStalled)
     const stopped = new AbortController()
@@ -66,7 +66,7 @@ describe('a question besides the calls', () => {
 
   const bytes = (count: number): Buffer => Buffer.alloc(count, 'x')
 
-  it('is as long as all of its pieces, and is given up with the piece that is too much', async () => {
+  it('counts the bytes of all pieces, and is aborted by the piece that exceeds the limit', async () => {
     const { client, aborts, play } = playedClient()
     const question = { path: '/', lines: '', timeoutMs: 1000, maxBytes: 10 }
     const whole = queryEngine(client, question)
@@ -115,7 +115,7 @@ describe('a question besides the calls', () => {
     assert.equal(aborts.length, 1)
   })
 
-  it('leaves nothing with the signal that would give it up', async () => {
+  it('leaves no listener on its signal', async () => {
     const { client, aborts, play } = playedClient()
     const stopped = new AbortController()
     const question = { path: '/', lines: '', timeoutMs: 1000, maxBytes: 10, signal: stopped.signal }

@@ -28,7 +28,7 @@ describe('the engines of a catalog', () => {
     assert.deepEqual([opened, closed], [['one', 'two'], []])
   })
 
-  it('are replaced when their description changes, and closed when they have gone', () => {
+  it('are replaced when their description changes, and closed when they are removed', () => {
     const { set, opened, closed, deployment } = stage()
     set.update([deployment('a', 'one'), deployment('b', 'two')])
     const engine = set.of(deployment('a'))
@@ -44,7 +44,7 @@ describe('the engines of a catalog', () => {
     )
   })
 
-  it('are missing for a deployment without one, and all closed at the end', async () => {
+  it('do not exist for a deployment without one, and are all closed at the end', async () => {
     const { set, closed, deployment } = stage()
     set.update([deployment('a', 'one'), deployment('b')])
     assert.equal(set.of(deployment('b')), undefined)

@@ -68,7 +68,7 @@ async function assertIdle(weir: TestWeir): Promise<void> {
   assert.deepEqual([running, tokens, waiting], [0, 0, 0])
 }
 
-describe('engines: addresses', () => {
+describe('the addresses of an engine', () => {
   it('may be a unix socket, with its own prefix or the default one', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-socket-'))
     const engine = await scriptedEngine({ socketPath: join(folder, 'engine.sock') })
@@ -132,7 +132,7 @@ describe('engines: addresses', () => {
   })
 })
 
-describe('engines: several addresses', () => {
+describe('an engine with several addresses', () => {
   it('a call goes to the address with the fewest calls', async (t) => {
     const gates = [gate(), gate(), gate()] as const
     const { weir, engines } = await fleet(t, gates.map(heldBy))
@@ -204,7 +204,7 @@ describe('engines: several addresses', () => {
     assert.equal(second, 1)
   })
 
-  it('every address where nothing listens is passed over', async (t) => {
+  it('every address where nothing listens is skipped', async (t) => {
     const engine = await scriptedEngine()
     const weir = await startWeir(stageConfig([await deadUrl(), await deadUrl(), await deadUrl(), engine.url]))
     t.after(async () => {
@@ -214,7 +214,7 @@ describe('engines: several addresses', () => {
     assert.equal((await weir.chat({})).status, 200)
   })
 
-  it('a request that kills engines reaches two of them, and nobody else', async (t) => {
+  it('a request that kills engines reaches two of them, and no more', async (t) => {
     const killed: Script = { handle: (_call, response) => void response.socket?.resetAndDestroy() }
     const { weir, engines } = await fleet(t, [killed, killed, killed, killed])
     for (const stream of [false, true]) {
@@ -227,7 +227,7 @@ describe('engines: several addresses', () => {
     await assertIdle(weir)
   })
 
-  it('an address that speaks another protocol fails at once, and the next one is tried', async (t) => {
+  it('an address with another protocol fails at once, and the next one is tried', async (t) => {
     const ssh = createServer((socket) => {
       socket.on('error', () => {})
       socket.write('SSH-2.0-OpenSSH_9.2p1\r\n')
@@ -316,7 +316,7 @@ describe('engines: several addresses', () => {
   })
 })
 
-describe('engines: health and timeouts', { concurrency: true }, () => {
+describe('the health and the timeouts of engines', { concurrency: true }, () => {
   it('an address that fails its probes gets no calls until it is back', async (t) => {
     const { weir, engines } = await fleet(t, [{}, {}])
     const [first] = engines
@@ -362,7 +362,7 @@ describe('engines: health and timeouts', { concurrency: true }, () => {
     }
   })
 
-  it('an engine is not down while its only call is silent, although it would answer no probe', async (t) => {
+  it('an engine is not down while its only call is silent, even if it would answer no probe', async (t) => {
     const held = gate()
     const { weir, engine } = await chatStage(t, { script: heldBy(held), engine: { health: { interval_ms: 1000 } } })
     await eventually('the first probe', () => engine.probes.length > 0)
@@ -466,7 +466,7 @@ describe('engines: health and timeouts', { concurrency: true }, () => {
   })
 })
 
-describe('engines: callers that disconnect', () => {
+describe('callers that disconnect from engines', () => {
   const cases: Record<string, Script> = {
     'in the middle of a stream': { tokens: ['x', 'x'], hold: { afterTokens: 1, until: new Promise<void>(() => {}) } },
     'before the engine has said a word': silent,
@@ -521,7 +521,7 @@ describe('engines: callers that disconnect', () => {
   })
 })
 
-describe('engines: their place in the lane', () => {
+describe('the place of an engine call in the lane', () => {
   for (const stream of [false, true]) {
     it(`is free when the engine is done, before the row is durable${stream ? ', streaming' : ''}`, async (t) => {
       const { opened, open } = gate()
@@ -542,7 +542,7 @@ describe('engines: their place in the lane', () => {
   }
 })
 
-describe('engines: their error statuses', () => {
+describe('the error statuses of engines', () => {
   const openAi = (message: string, more: object = {}): object => ({ error: { message, type: 'x', code: 'y', ...more } })
   const cases: readonly (readonly [
     what: string,
@@ -688,7 +688,7 @@ describe('engines: their error statuses', () => {
   })
 })
 
-describe('engines: a catalog that changes', () => {
+describe('engines of a catalog that changes', () => {
   it('[C9] requests that run or wait while the engine’s address changes are served', async (t) => {
     const held = gate()
     const limits = { max_concurrent_requests: 1 }

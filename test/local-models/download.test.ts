@@ -33,11 +33,11 @@ describe('a download', () => {
     assert.equal(file, 'hello')
   })
 
-  it('starts again if the server sends the whole file all the same', async (t) => {
+  it('starts again if the server sends the whole file anyway', async (t) => {
     assert.equal(await downloaded(t, 'hel', (_request, response) => void response.writeHead(200).end('hello')), 'hello')
   })
 
-  it('is tried again after 429 and 503, and when the connection breaks', async (t) => {
+  it('is retried after 429 and 503, and when the connection breaks', async (t) => {
     const answers: RequestListener[] = [
       (_request, response) => void response.writeHead(429).end(),
       (_request, response) => void response.writeHead(503).end(),

@@ -42,7 +42,7 @@ function stage() {
 }
 
 describe('a call of a model that the service runs itself', () => {
-  it('never reaches the host if its caller leaves while the host starts', async () => {
+  it('never reaches the host if its caller disconnects while the host starts', async () => {
     const { started, calls, run } = stage()
     const running = run()
     assert.equal(running.isWithEngine(), false)
@@ -52,7 +52,7 @@ describe('a call of a model that the service runs itself', () => {
     assert.equal(calls.length, 0)
   })
 
-  it('is aborted at the host if its caller leaves later', async () => {
+  it('is aborted at the host if its caller disconnects later', async () => {
     const { started, calls, run } = stage()
     const running = run()
     started.resolve('')
@@ -63,7 +63,7 @@ describe('a call of a model that the service runs itself', () => {
     assert.deepEqual(calls, [{ aborted: true }])
   })
 
-  it('fails with an error that can be tried again if the host does not start', async () => {
+  it('fails with a retryable error if the host does not start', async () => {
     const { started, calls, run } = stage()
     const running = run()
     started.reject(new Error('it keeps crashing'))
@@ -74,7 +74,7 @@ describe('a call of a model that the service runs itself', () => {
     assert.equal(calls.length, 0)
   })
 
-  it('is possible as long as the files of the model are there', () => {
+  it('is possible as long as the files of the model exist', () => {
     const { engine, host } = stage()
     assert.equal(engine.usable(), true)
     host.isHere = false

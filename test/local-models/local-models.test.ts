@@ -19,7 +19,7 @@ describe('the models a service runs itself', () => {
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  it('are fetched in the order they are named; a failure says why', async () => {
+  it('are fetched in the order in which they are named; a failure has a reason', async () => {
     const environment = { ...process.env, npm_config_registry: NOWHERE, HF_ENDPOINT: NOWHERE }
     const local = localModels({ directory, environment, log: () => {} })
     const failure = Promise.withResolvers<readonly [slug: string, reason: string]>()

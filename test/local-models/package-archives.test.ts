@@ -42,7 +42,7 @@ describe('a member of a package', () => {
     })
   }
 
-  it('is refused if the package is cut off, changed or no package, and no reader is left waiting', async (t) => {
+  it('is refused if the package is truncated, changed or no package, and no reader is left waiting', async (t) => {
     const { file } = tarball(t, 'pax')
     const whole = readFileSync(file)
     for (const length of [0, 1, 20, 600, whole.length >> 1, whole.length - 100]) {

@@ -44,7 +44,7 @@ describe('fetching a model in a child process', () => {
     await pull('weir/starter-image')
   })
 
-  it('says why the model could not be fetched', async () => {
+  it('reports why the model could not be fetched', async () => {
     await assert.rejects(pull('nobody/knows'), /Unknown model 'nobody\/knows'/)
     const nobody = 'http://127.0.0.1:1/'
     await assert.rejects(pull('openai/whisper-tiny', undefined, nobody), /Could not fetch .*ECONNREFUSED/)

@@ -46,7 +46,7 @@ describe('the packages that a workspace needs', () => {
     },
   }
 
-  it('are those it reaches, for this platform, that the gateway does not install anyway', () => {
+  it('are those it depends on, for this platform, that the gateway does not install anyway', () => {
     const found = lockedPackages(lock, 'packages/it', glibc)
     assert.deepEqual(
       found.map(({ name, path, sha512 }) => [name, path, sha512]),
@@ -125,7 +125,7 @@ describe('the runtime of local models', () => {
     registry.requests.length = 0
   })
 
-  it('is fetched as the lock file pins it, for this machine only, and nothing else is left', async () => {
+  it('is fetched as the lock file pins it, for this machine only, and leaves nothing else', async () => {
     const files = runtime()
     assert.equal(files.stateOf(), 'missing')
     const seen: number[] = []
@@ -144,7 +144,7 @@ describe('the runtime of local models', () => {
     assert.equal(registry.requests.length, 2)
   })
 
-  it('is there if npm has installed it with the gateway', () => {
+  it('is found if npm has installed it with the gateway', () => {
     for (const name of ['engine', '@scope/large']) {
       assert.equal(runtime().isPresent(), false)
       mkdirSync(join(installation, 'node_modules', name), { recursive: true })
@@ -153,7 +153,7 @@ describe('the runtime of local models', () => {
     assert.equal(runtime().isPresent(), true)
   })
 
-  it('is replaced where another version is there', async () => {
+  it('replaces another version', async () => {
     await runtime().pull()
     writeFileSync(join(modulesOf(), 'engine/package.json'), '{"version":"0.9.0"}')
     writeFileSync(join(modulesOf(), 'engine/old.js'), '')
@@ -173,7 +173,7 @@ describe('the runtime of local models', () => {
     assert.equal(existsSync(modulesOf()), false)
   })
 
-  it('continues where an interrupted fetch stopped, and says how else to get it', async () => {
+  it('continues where an interrupted fetch stopped, and explains how else to get it', async () => {
     const path = '/engine/-/engine-1.0.0.tgz'
     const engine = served[path]!
     delete served[path]

@@ -62,7 +62,7 @@ describe('the supervisor', () => {
     await assert.rejects(supervisor.socket('onnx'), /stopping/)
   })
 
-  it('starts a crashed host again, waiting longer each time', async (t) => {
+  it('restarts a crashed host, waiting longer each time', async (t) => {
     const supervisor = supervise(t)
     const waits: number[] = []
     for (let start = 0; start < 3; start++) {
@@ -76,7 +76,7 @@ describe('the supervisor', () => {
     assert.ok((waits[2] ?? 0) > 500, `waited ${waits.join(', ')} ms`)
   })
 
-  it('takes a host that ended by itself for no crash: the next request starts it at once', async (t) => {
+  it('does not count a host that ended by itself as a crash: the next request starts it at once', async (t) => {
     const supervisor = supervise(t)
     const before = crashes()
     const pid = await startedHost(supervisor)
@@ -86,7 +86,7 @@ describe('the supervisor', () => {
     assert.equal(crashes(), before)
   })
 
-  it('leaves the GPU alone once a host has aborted twice in a row', async (t) => {
+  it('stops using the GPU once a host has aborted twice in a row', async (t) => {
     const killed = 'engine host ended (SIGKILL); can start again in 1000 ms'
     assert.ok(lines.includes(killed), 'being killed says nothing about the GPU')
     const supervisor = supervise(t)

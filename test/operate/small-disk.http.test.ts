@@ -87,7 +87,7 @@ describe('a small data disk', () => {
     assert.equal(again.status, 200, await again.text())
   })
 
-  it('has its room back after a stop in the middle of uploads', async (t) => {
+  it('has its space back after a stop in the middle of uploads', async (t) => {
     if (!disk) return t.skip('mounting a small disk needs root')
     const before = free()
     const { weir } = await stage(t)

@@ -75,7 +75,7 @@ function useAll(telemetry: Telemetry): void {
 }
 
 describe('the metrics of a service', () => {
-  it('show what has happened, and how its parts are', async (t) => {
+  it('show what has happened, and the state of its parts', async (t) => {
     const { telemetry, scrape } = stage(t)
     useAll(telemetry)
     const lines = (await scrape()).filter((line) => !/^process_|_bucket|event_loop/.test(line))
@@ -139,7 +139,7 @@ describe('the metrics of a service', () => {
     }
   })
 
-  it('say when the replica is without the others, and when usage cannot be recorded', async (t) => {
+  it('report when the replica is partitioned, and when usage cannot be recorded', async (t) => {
     const { state, scrape } = stage(t)
     for (const [coordination, value] of [
       ['alone', 1],
@@ -155,7 +155,7 @@ describe('the metrics of a service', () => {
 })
 
 describe('the log of a service', () => {
-  it('has a line for each request, and for what is wrong with an engine, each deployment once', (t) => {
+  it('has a line for each request, and for problems of an engine, each deployment once', (t) => {
     const { telemetry, written } = stage(t, 'info')
     useAll(telemetry)
     const lines = written.map((line) => JSON.parse(line) as Record<string, unknown>)
@@ -180,7 +180,7 @@ describe('the log of a service', () => {
     assert.match(written.at(-1) ?? '', /"level":50.*"err":.*it broke.*"request failed"/)
   })
 
-  it('has no requests if it is for warnings', (t) => {
+  it('has no requests if its level is warning', (t) => {
     const { telemetry, written } = stage(t, 'warn')
     telemetry.requestOver({ status: 200 }, {}, undefined)
     assert.deepEqual(written, [])

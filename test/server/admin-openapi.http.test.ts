@@ -196,7 +196,7 @@ describe('GET /admin/v1/openapi.json', () => {
 
   it('has an example of every request and every answer', () => assertExamples(document, everyAdminRoute()))
 
-  it('says which operations need no token', () => {
+  it('shows which operations need no token', () => {
     const open = operationsOf(document).filter(([, , { security }]) => security?.length === 0)
     assert.deepEqual(
       open.map(([, path]) => path),
@@ -342,5 +342,5 @@ describe("the docs page of the operator's API", () => {
     assertDocsPage(await response.text(), document, Object.keys(errorTable))
   })
 
-  it('has a strict policy, and shows the address it was reached by', () => assertServedDocs(weir.adminUrl))
+  it('has a strict policy, and shows the address by which it was reached', () => assertServedDocs(weir.adminUrl))
 })

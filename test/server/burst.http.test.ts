@@ -13,7 +13,7 @@ import { modelEntry } from '../support/weir.ts'
 const allowed = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
 
 describe('a burst of new connections', () => {
-  it('is held by the operating system while the service is busy, and nobody is told to come back', async (t) => {
+  it('is queued by the operating system while the service is busy, and no caller is refused', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-burst-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))
     const config = join(folder, 'weir.yaml')

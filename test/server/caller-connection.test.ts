@@ -36,7 +36,7 @@ function countedAborts(): { answer(exchange: Exchange): Promise<void>; aborted()
 const bodies = (stage: WireStage): unknown[] =>
   answersIn(stage.client.received).map(({ body }) => JSON.parse(body) as unknown)
 
-describe('a request that comes in pieces', () => {
+describe('a request that arrives in pieces', () => {
   for (const [what, request, seen] of [
     ['without a body', get('/c'), ['GET', '/c', '']],
     ['with a length', lengthed, ['POST', '/a', 'hello world']],
@@ -64,7 +64,7 @@ describe('a request that comes in pieces', () => {
   }
 })
 
-describe('requests that come before the answer to the last one', () => {
+describe('requests that arrive before the answer to the last one', () => {
   const all = `${lengthed}\r\n${get('/1')}${chunked}${lengthed}${chunked}${get('/2')}`
   const seen = [
     ['POST', '/a', 'hello world'],
@@ -88,7 +88,7 @@ describe('requests that come before the answer to the last one', () => {
     assert.deepEqual(bodies(stage), Array.from({ length: rounds }, () => seen).flat())
   })
 
-  it('wait until it has left, one after the other', async (t) => {
+  it('wait until it has been sent, one after the other', async (t) => {
     const gates = [gate(), gate(), gate()]
     const stage = await wireStage(t, async (exchange) => {
       await gates[Number(exchange.request.target.slice(1))]?.opened
@@ -106,7 +106,7 @@ describe('requests that come before the answer to the last one', () => {
     assert.deepEqual(stage.asked, ['GET /0', 'GET /1', 'GET /2'])
   })
 
-  it('do not keep other callers waiting, however many come in one piece', async (t) => {
+  it('do not keep other callers waiting, however many arrive in one piece', async (t) => {
     const stage = await wireStage(t, (exchange) => exchange.sendJson('{}'))
     await stage.arrives(get('/').repeat(100))
     await nextTurn()
@@ -115,7 +115,7 @@ describe('requests that come before the answer to the last one', () => {
     assert.equal(stage.asked.length, 100)
   })
 
-  it('close the connection when more than a hundred wait, so that its caller is always seen to leave', async (t) => {
+  it('close the connection when more than a hundred wait, so that a disconnect is always noticed', async (t) => {
     const stage = await wireStage(t, () => new Promise(() => {}))
     await stage.arrives(get('/') + get('/more').repeat(100))
     await answerToAnother(stage)
@@ -127,7 +127,7 @@ describe('requests that come before the answer to the last one', () => {
     assert.equal(stage.client.received, '')
   })
 
-  it('are not served when the caller has said that the last one was the last', async (t) => {
+  it('are not served when the caller has declared the last one as final', async (t) => {
     const stage = await wireStage(t)
     stage.client.send(get('/1', 'Connection: close') + get('/2'))
     await stage.client.closed()
@@ -145,7 +145,7 @@ describe('requests that come before the answer to the last one', () => {
   const inPieces = (exchange: Exchange): void => exchange.sendAnswer('text/plain', Buffer.alloc(30_000_000), {})
 
   for (const [what, answer] of Object.entries({ large, inPieces })) {
-    it(`are not served when the caller has not taken the last answer in time: ${what}`, async (t) => {
+    it(`are not served when the caller has not read the last answer in time: ${what}`, async (t) => {
       const stage = await wireStage(t, answer, { stallMs: 100 })
       stage.client.socket.pause()
       stage.client.send(get('/1') + get('/2'))
@@ -155,7 +155,7 @@ describe('requests that come before the answer to the last one', () => {
       assert.equal(stage.ended, 1)
     })
 
-    it(`are not served when the caller leaves during the last answer: ${what}`, async (t) => {
+    it(`are not served when the caller disconnects during the last answer: ${what}`, async (t) => {
       const stage = await wireStage(t, answer)
       stage.client.socket.pause()
       stage.client.send(get('/1') + get('/2'))
@@ -168,7 +168,7 @@ describe('requests that come before the answer to the last one', () => {
   }
 })
 
-describe('a body that nobody reads', () => {
+describe('a body that is not read', () => {
   const unread = (exchange: Exchange): void => exchange.sendJson('{}', 401)
 
   it('is discarded, and the next request is served', async (t) => {
@@ -185,7 +185,7 @@ describe('a body that nobody reads', () => {
     }
   })
 
-  it('may be long: the answer reaches a caller that sends all of it first, and closes then', async (t) => {
+  it('may be long: the answer reaches a caller that sends all of it first, and the connection then closes', async (t) => {
     const stage = await wireStage(t, unread)
     const LENGTH = 20_000_000
     stage.client.send(`POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${LENGTH}\r\n\r\n`)
@@ -198,7 +198,7 @@ describe('a body that nobody reads', () => {
     assert.equal(answersIn(stage.client.received)[0]?.status, 401)
   })
 
-  it('is answered once, even if the rest of it is broken or never comes', async (t) => {
+  it('is answered once, even if the rest of it is broken or never arrives', async (t) => {
     const stage = await wireStage(t, unread, { requestMs: 1000, checkMs: 20 })
     stage.client.send('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello')
     const late = await stage.call()
@@ -234,7 +234,7 @@ describe('Expect: 100-continue', () => {
     ['POST / HTTP/1.1', 'Host: x', 'Expect: 100-Continue', ...lines, '', ''].join('\r\n')
   const GO_ON = 'HTTP/1.1 100 Continue\r\n\r\n'
 
-  it('is answered before the body comes, and the answer follows', async (t) => {
+  it('is answered before the body arrives, and the answer follows', async (t) => {
     const stage = await wireStage(t)
     stage.client.send(head('Content-Length: 5'))
     await stage.client.sees(GO_ON)
@@ -244,7 +244,7 @@ describe('Expect: 100-continue', () => {
     assert.ok(stage.client.received.startsWith(`${GO_ON}HTTP/1.1 200 OK\r\n`))
   })
 
-  it('is not answered in HTTP/1.0, which does not know it', async (t) => {
+  it('is not answered in HTTP/1.0, which does not have it', async (t) => {
     const stage = await wireStage(t)
     await stage.arrives(head('Content-Length: 5').replace('1.1', '1.0'))
     await stage.arrives('hello')
@@ -252,7 +252,7 @@ describe('Expect: 100-continue', () => {
     assert.ok(!stage.client.received.includes('100 Continue'))
   })
 
-  it('may expect something else, which is ignored', async (t) => {
+  it('with another expectation is ignored', async (t) => {
     const stage = await wireStage(t)
     stage.client.send(get('/', 'Expect: a-miracle'))
     assert.deepEqual((await answersTo(stage.client, 1))[0]?.status, 200)
@@ -298,7 +298,7 @@ describe('an answer', () => {
     assert.match(usual ?? '', /\r\n\r\nnever sent$/)
   })
 
-  it('without a length comes in chunks, none of which is empty before the last one', async (t) => {
+  it('without a length is sent in chunks, none of which is empty before the last one', async (t) => {
     const stage = await wireStage(t, stream)
     stage.client.send(get('/'))
     await stage.client.sees('\r\n0\r\n\r\n')
@@ -309,7 +309,7 @@ describe('an answer', () => {
     assert.match(stage.client.received, /\r\nConnection: keep-alive\r\n/)
   })
 
-  it('without a length to HTTP/1.0 ends with the connection, whatever the caller wanted', async (t) => {
+  it('without a length to HTTP/1.0 ends with the connection, whatever the caller requested', async (t) => {
     for (const wish of ['', 'Connection: keep-alive\r\n']) {
       const stage = await wireStage(t, stream)
       stage.client.send(`GET / HTTP/1.0\r\n${wish}\r\n`)
@@ -319,7 +319,7 @@ describe('an answer', () => {
     }
   })
 
-  it('to HTTP/1.0 closes the connection, or keeps it for a caller who wants that', async (t) => {
+  it('to HTTP/1.0 closes the connection, or keeps it if the caller requests that', async (t) => {
     const stage = await wireStage(t)
     stage.client.send('GET /1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n')
     assert.match((await answersTo(stage.client, 1))[0]?.head ?? '', /\r\nConnection: keep-alive\r\n/)
@@ -332,7 +332,7 @@ describe('an answer', () => {
     assert.match(answersIn(stage.client.received)[1]?.head ?? '', /\r\nConnection: close$/)
   })
 
-  it('that is shorter or longer than it said closes the connection, so that no other is taken for a part of it', async (t) => {
+  it('that is shorter or longer than declared closes the connection, so that no other can be read as a part of it', async (t) => {
     for (const length of ['2', '5']) {
       const stage = await wireStage(t, (exchange) =>
         exchange.sendStream(Readable.from(['abc']), { 'Content-Length': length }),
@@ -363,7 +363,7 @@ describe('an answer', () => {
   }
 })
 
-describe('bytes that are no request', () => {
+describe('bytes that are not a request', () => {
   const hello = '\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03'
   const post = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
   for (const [what, bytes, status, code] of [
@@ -400,7 +400,7 @@ describe('bytes that are no request', () => {
     ['a chunk that ends with a line feed', `${post}5\r\nhello\n0\r\n\r\n`, 400, 'invalid_value'],
     ['trailers without end', `${post}0\r\n${'Name: x\r\n'.repeat(8000)}`, 431, 'headers_too_large'],
   ] as const) {
-    it(`get one answer in our form, and the connection closes: ${what}`, async (t) => {
+    it(`get one answer in our format, and the connection closes: ${what}`, async (t) => {
       const { answer, aborted } = countedAborts()
       const stage = await wireStage(t, answer, { requestMs: 1000, checkMs: 20 })
       stage.client.socket.write(Buffer.from(bytes, 'latin1'))
@@ -445,7 +445,7 @@ describe('bytes that are no request', () => {
     )
   })
 
-  it('end an answer that is being sent, without a word that could be taken for a part of it', async (t) => {
+  it('end an answer that is being sent, without adding bytes that could be read as a part of it', async (t) => {
     const stage = await wireStage(t, (exchange) => {
       exchange.openAnswer('text/plain', {})
       exchange.write('begun')
@@ -458,7 +458,7 @@ describe('bytes that are no request', () => {
 })
 
 describe('blank lines', () => {
-  it('may come before a request, and are nothing by themselves', async (t) => {
+  it('may precede a request, and are otherwise ignored', async (t) => {
     const stage = await wireStage(t)
     await stage.arrives(`\r\n\r\n${get('/1')}\r\n`)
     await stage.arrives('\r')
@@ -469,7 +469,7 @@ describe('blank lines', () => {
 })
 
 describe('a caller that closes its side', () => {
-  it('counts as gone while its answer is made', async (t) => {
+  it('counts as gone while its answer is computed', async (t) => {
     let isGone = false
     const stage = await wireStage(
       t,
@@ -483,7 +483,7 @@ describe('a caller that closes its side', () => {
     assert.deepEqual(stage.asked, ['GET /1'])
   })
 
-  it('in the middle of a body is told to whoever reads it', async (t) => {
+  it('in the middle of a body is reported to the reader of the body', async (t) => {
     const { answer, aborted } = countedAborts()
     const stage = await wireStage(t, answer)
     stage.client.send(lengthed.slice(0, -3))
@@ -513,8 +513,8 @@ describe('a caller that closes its side', () => {
   })
 })
 
-describe('the time that a caller has', () => {
-  it('for a head does not begin again with each byte', async (t) => {
+describe('the time limit of a caller', () => {
+  it('for a head does not start again with each byte', async (t) => {
     const stage = await wireStage(t, echo, { requestMs: 300, checkMs: 20 })
     await stage.arrives('GET /')
     // Slowly enough that the head does not become too large first.

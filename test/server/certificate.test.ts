@@ -18,7 +18,7 @@ describe('the files of a certificate', () => {
     assert.equal(unnamed.names, 'O=Weir\nCN=unnamed')
   })
 
-  it('are refused with which of them is wrong, and how', () => {
+  it('are refused with the name of the wrong file, and what is wrong', () => {
     const refusal = (files: { cert: string; key: string }): Error => {
       try {
         readCertificate(files)

@@ -75,7 +75,7 @@ interface LatencyBucket {
 const sumOf = (all: readonly { requests: number }[]): number => all.reduce((total, it) => total + it.requests, 0)
 
 describe('the API of the console', () => {
-  it('has a document of its own, and answers as it says', async () => {
+  it('has a document of its own, and answers as documented', async () => {
     assertWellFormed(document)
     assertPlainSchemas(document)
     const paths: Readonly<Record<string, string>> = {
@@ -102,7 +102,7 @@ describe('the API of the console', () => {
     }
   })
 
-  it('shows models to everybody only if the operator says so, and no hidden ones', async () => {
+  it('shows models to all visitors only if the operator allows it, and no hidden ones', async () => {
     const open = await fetch(`${weir.service.url}/console/api/public-models`)
     const { data } = (await open.json()) as { data: { id: string; pricing: { per_million_tokens: object } }[] }
     assert.deepEqual(
@@ -130,7 +130,7 @@ describe('the API of the console', () => {
     }
   })
 
-  it('has times and failures from all over a period, by model and by key, also of one alone', async () => {
+  it('has times and failures of a whole period, by model and by key, also of a single one', async () => {
     const from = new Intl.DateTimeFormat('en-CA', { timeZone: 'Australia/Sydney' }).format(Date.now() - 5 * 86_400_000)
     const report = async (more: string, as = cookie) =>
       (await (await ask(`/reports/latency?from=${from}&to=${today}${more}`, 'GET', undefined, as)).json()) as Latency
@@ -168,7 +168,7 @@ describe('the API of the console', () => {
     assert.equal((await report('&key=none')).requests, 0)
   })
 
-  it('samples every day of a period that has more requests than it looks at, and says so', async () => {
+  it('samples every day of a period with more requests than it reads, and reports that it did', async () => {
     const busy = await startWeir({ models: [modelEntry([engine.url])] })
     try {
       await addPastUsage(busy, { days: 6, rows: 12_000 })
@@ -283,7 +283,7 @@ describe('the API of the console', () => {
     }
   })
 
-  it('keeps to its own workspace', async () => {
+  it('is limited to its own workspace', async () => {
     await weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
     const made = (await (await weir.admin('POST', '/admin/v1/keys', { workspace: 'other' })).json()) as {
       id: string

@@ -93,7 +93,7 @@ describe('a thousand streams that end early', () => {
     await nothingIsHeld(weir)
   })
 
-  it('while the engine goes on: never more than it produced, never less than the caller saw', async () => {
+  it('while the engine continues: never more than it produced, never less than the caller received', async () => {
     const from = engine.calls.length
     const known = (await weir.ledger()).length
     engine.script = () => ({ tokens, tokenMs: 1, continuousUsage: true })

@@ -24,7 +24,7 @@ describe('the code samples', () => {
     assert.match(codeSamples.curl({ ...get, method: 'POST' }), /-X POST/, 'a POST without a body')
   })
 
-  it('quote what a shell would read', () => {
+  it('quote special characters of the shell', () => {
     // The shell itself says what it understood.
     const words = (sample: string): string[] => {
       const script = sample.replace(/^curl/, "printf '%s\\0'")
@@ -39,7 +39,7 @@ describe('the code samples', () => {
     assert.deepEqual(words(codeSamples.curl(upload)).slice(3), ['-F', 'file=@recording.wav', '-F', "model=o'neil/x"])
   })
 
-  it('use the words of Python', () => {
+  it('use the literals of Python', () => {
     assert.equal(
       codeSamples.Python(post),
       `import os

@@ -28,7 +28,7 @@ function pageOf(path: string, changes: Partial<Operation>, access: Route['access
 }
 
 describe('the docs page', () => {
-  it('shows what routes say about themselves as text, never as HTML', () => {
+  it('shows the descriptions of routes as text, never as HTML', () => {
     const evil = '<script>alert("&")</script>'
     const fields = Type.Object({ [evil]: Type.String({ description: evil, example: evil }) })
     const content = { schema: fields, example: { [evil]: evil } }
@@ -98,7 +98,7 @@ describe('the docs page', () => {
 describe('the script of the docs page', () => {
   const script = readFileSync(new URL('../../src/server/docs/docs.js', import.meta.url), 'utf8')
 
-  it('keeps the key in memory, and sends it to its own origin alone', () => {
+  it('keeps the key in memory, and sends it only to its own origin', () => {
     assert.doesNotMatch(script, /localStorage|sessionStorage|indexedDB|cookie =|history\.|location\.\w+ =/)
     assert.deepEqual(script.match(/fetch\(.*/g), ['fetch(...requestOf(form, signal))'])
     assert.match(script, /return \[\s*location\.origin \+ path \+ search,/)
@@ -111,7 +111,7 @@ describe('the script of the docs page', () => {
 })
 
 describe('the origin of a request', () => {
-  it('comes from Host, and its scheme from the connection', () => {
+  it('is taken from Host, and its scheme from the connection', () => {
     const origin = (host: string, isEncrypted: boolean): string => originOf({ headers: { host }, isEncrypted })
     assert.equal(origin('127.0.0.1:8080', false), 'http://127.0.0.1:8080')
     assert.equal(origin('[::1]:8080', false), 'http://[::1]:8080')

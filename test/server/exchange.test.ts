@@ -6,8 +6,8 @@ import { byteBudget } from '../../src/shared/byte-budget.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { looseExchange, type ScriptedResponse } from '../support/exchange-listener.ts'
 
-describe('a caller that goes away', () => {
-  it('is heard by every listener, each of them once', () => {
+describe('a caller that disconnects', () => {
+  it('is reported to every listener, once', () => {
     const exchange = looseExchange('POST')
     const notified: string[] = []
     exchange.onGone(() => notified.push('first'))
@@ -17,7 +17,7 @@ describe('a caller that goes away', () => {
     assert.deepEqual(notified, ['first', 'second'])
   })
 
-  it('is heard at once by a listener that comes too late', () => {
+  it('is reported at once to a listener that is added too late', () => {
     const exchange = looseExchange('POST')
     exchange.leave()
     let notified = 0
@@ -25,7 +25,7 @@ describe('a caller that goes away', () => {
     assert.equal(notified, 1)
   })
 
-  it('is not heard by a listener that was removed, even by another one', () => {
+  it('is not reported to a listener that was removed, even by another one', () => {
     const exchange = looseExchange('POST')
     const notified: string[] = []
     exchange.onGone(() => removeLast())
@@ -37,8 +37,8 @@ describe('a caller that goes away', () => {
   })
 })
 
-describe('an answer that is complete, but was not taken', () => {
-  it('gives its memory back when the connection closes', () => {
+describe('an answer that is complete, but was not read', () => {
+  it('frees its memory when the connection closes', () => {
     const memory = byteBudget(Infinity)
     const exchange = looseExchange('POST', { writableLength: 1000, write: () => false }, { memory })
     exchange.openAnswer('text/plain', {})
@@ -51,7 +51,7 @@ describe('an answer that is complete, but was not taken', () => {
   })
 })
 
-describe('a download that was asked for with HEAD', () => {
+describe('a download that was requested with HEAD', () => {
   it('is closed without being read', async () => {
     const written: unknown[] = []
     const exchange = looseExchange('HEAD', { write: (it) => written.push(it) > 0 })
@@ -66,7 +66,7 @@ async function turnsUntil(isSo: () => boolean): Promise<void> {
   for (let turn = 0; turn < 1000 && !isSo(); turn++) await nextTurn()
 }
 
-describe('a reader that takes a piece of its answer every 59 seconds', () => {
+describe('a reader that reads a piece of its answer every 59 seconds', () => {
   const LENGTH = 300_000
   const piece = Buffer.alloc(LENGTH / 3, 'x')
   const ways: Readonly<Record<string, (exchange: Exchange) => Promise<void> | void>> = {
@@ -76,7 +76,7 @@ describe('a reader that takes a piece of its answer every 59 seconds', () => {
     'a download': (exchange) => exchange.sendStream(Readable.from([piece, piece, piece]), {}),
   }
   for (const [name, send] of Object.entries(ways)) {
-    it(`gets all of ${name}, and is cut off when it stops`, async (t) => {
+    it(`gets all of ${name}, and is disconnected when it stops`, async (t) => {
       t.mock.timers.enable({ apis: ['setTimeout'] })
       const memory = byteBudget(Infinity)
       let destroyed = 0

@@ -61,9 +61,9 @@ async function assertOneRefusal(body: object, spoil: (worker: Worker) => void, a
 }
 
 describe('a thread that fails while it reads a body', () => {
-  it('fails that request alone if it crashes', () => assertOneRefusal(large, (worker) => void worker.terminate()))
+  it('fails only that request if it crashes', () => assertOneRefusal(large, (worker) => void worker.terminate()))
 
-  it('fails that request alone if it is out of memory', async (t) => {
+  it('fails only that request if it is out of memory', async (t) => {
     const allowMegabytes = (most: number): void => setFlagsFromString(`--max-heap-size=${most}`)
     t.after(() => allowMegabytes(0))
     const strings = Array.from({ length: 60_000 }, (_, index) => `${'word '.repeat(50)}${index}`)

@@ -16,7 +16,7 @@ describe('the name of a stored file', () => {
     assert.equal(contentTypeOf(`${HEX}.bin`), 'application/octet-stream')
   })
 
-  it('is one that the service made, or it has none', () => {
+  it('must be one that the service created', () => {
     for (const name of [
       '',
       'link-secret',

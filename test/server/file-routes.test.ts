@@ -6,7 +6,7 @@ import { fileRoutes } from '../../src/inference/routes/files.ts'
 import type { FileStore } from '../../src/server/files/files.ts'
 
 describe('a file that a link opens', () => {
-  it('is only displayed: it runs nothing, is what its type says, and is kept no longer than its link', async () => {
+  it('is only displayed: it runs no script, has the type it declares, and is cached no longer than its link', async () => {
     const opened = { contentType: 'image/png', length: 3, secondsLeft: 7, stream: Readable.from(['abc']) }
     const files = { open: async () => opened } as unknown as FileStore
     let sent: Record<string, string> = {}

@@ -26,7 +26,7 @@ describe('a budget of bytes', () => {
     assert.equal(two.hold(30), undefined)
   })
 
-  it('counts what is in memory already, even beyond the limit, and then has no room for more', () => {
+  it('counts what is already in memory, even beyond the limit, and then has no room for more', () => {
     const budget = byteBudget(100)
     const answer = budget.open('a')
     answer.keep(500)

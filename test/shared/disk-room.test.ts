@@ -27,7 +27,7 @@ async function write(room: DiskRoom, disk: { free: number }, bytes: number): Pro
 }
 
 describe('the room on a disk', () => {
-  it('is what is free, without a quarter of the disk', async () => {
+  it('is what is free, minus a quarter of the disk', async () => {
     const { room, disk } = stage({ size: 1000, free: 700 })
     await room.measure(1)
     assert.equal(room.left(), 450)
@@ -35,7 +35,7 @@ describe('the room on a disk', () => {
     assert.equal(room.left(), 0)
   })
 
-  it('is what is free without 1 GiB on a large disk, and negative when the reserve is in use', async () => {
+  it('is what is free minus 1 GiB on a large disk, and negative when the reserve is in use', async () => {
     for (const [size, free, left] of [
       [4 * GIB, 2 * GIB, GIB],
       [4 * GIB - 4, 2 * GIB, GIB + 1],
@@ -72,13 +72,13 @@ describe('the room on a disk', () => {
     assert.deepEqual([disk.measurements, room.left()], [5, 600])
   })
 
-  it('is measured once for all who ask at the same time', async () => {
+  it('is measured once for all concurrent callers', async () => {
     const { room, disk } = stage()
     await Promise.all(Array.from({ length: 100 }, () => room.measure(1)))
     assert.equal(disk.measurements, 1)
   })
 
-  it('counts a write that the measurement may not have seen', async () => {
+  it('counts a write that the measurement may have missed', async () => {
     const { room, disk } = stage({ size: 1000, free: 1000 })
     const held = gate()
     const before = room.write(100, () => held.opened)

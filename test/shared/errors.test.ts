@@ -35,7 +35,7 @@ describe('X-Should-Retry', () => {
     })
   }
 
-  it('says otherwise where a case differs from the others of its code, and leaves Retry-After as it is', () => {
+  it('differs for cases that differ from the others of their code, and does not change Retry-After', () => {
     const downloading = new ApiError('model_not_configured', '', { waitingHelps: true })
     assert.deepEqual(downloading.retryHeaders(), { 'Retry-After': '10' })
     const refusedKey = new ApiError('upstream_error', '', { waitingHelps: false })

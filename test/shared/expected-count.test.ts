@@ -93,12 +93,12 @@ describe('the usage of an engine', () => {
     assert.equal(streamedUsage(job, relay, 1).contradictedCount, 100)
   })
 
-  it('is not judged when it cannot be foreseen', () => {
+  it('is not checked when it cannot be predicted', () => {
     const { usage, contradictedCount } = counted(4999, { ...job, expectedInput: undefined })
     assert.deepEqual([usage.inputTokens, contradictedCount], [4999, undefined])
   })
 
-  it('of a stream is judged in the same way', () => {
+  it('of a stream is checked in the same way', () => {
     const relay = {
       isPastLimit: () => false,
       reportedUsage: () => ({ ...noUsage, inputTokens: 4000, outputTokens: 7 }),

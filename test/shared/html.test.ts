@@ -7,5 +7,5 @@ describe('text in HTML', () => {
     assert.equal(escapeHtml(`<b title="a" class='b'>&amp;`), '&#60;b title=&#34;a&#34; class=&#39;b&#39;&#62;&#38;amp;')
   })
 
-  it('stays as it is otherwise', () => assert.equal(escapeHtml('10⁻¹² AUD = {x}'), '10⁻¹² AUD = {x}'))
+  it('is unchanged otherwise', () => assert.equal(escapeHtml('10⁻¹² AUD = {x}'), '10⁻¹² AUD = {x}'))
 })

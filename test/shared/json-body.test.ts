@@ -37,7 +37,7 @@ describe('a JSON body', () => {
     assert.throws(() => parse(`{"a":{${fields(10_001)}}}`), isRefused(/more than 10000 fields/))
   })
 
-  it('is refused with the place of a mistake, and without repeating its text', () => {
+  it('is refused with the position of a mistake, and without repeating its text', () => {
     const text = `{"a":"${'x'.repeat(500)}","b":[1,2,"secret" 3]}`
     assert.throws(
       () => parse(text),
@@ -67,13 +67,13 @@ describe('a JSON body', () => {
     }
   })
 
-  it('has to be an object', () => {
+  it('must be an object', () => {
     for (const text of ['[]', '[{"a":1}]', 'null', '5', '"a"', 'true']) {
       assert.throws(() => parse(text), isRefused(/^The body must be a JSON object\.$/), text)
     }
   })
 
-  it('has to be UTF-8, whatever is in front of it', () => {
+  it('must be UTF-8, whatever precedes it', () => {
     const bytes = Buffer.concat([Buffer.alloc(HEADROOM, 0xff), Buffer.from('{"a":"é"}')])
     assert.equal(scanJson(bytes).names, 1)
     bytes[bytes.length - 3] = 0xff
@@ -86,7 +86,7 @@ describe('a JSON body', () => {
     }
   })
 
-  it('counts four times for its bytes and the room before them, and 64 bytes for each value', () => {
+  it('counts four times for its bytes and the headroom, and 64 bytes for each value', () => {
     assert.equal(memoryToParse(1000, 10), (256 + 1000) * 4 + 640)
     assert.equal(memoryToParse(0, 0), 1024)
     assert.equal(memoryToParse(0), 1024 + 250_000 * 64)

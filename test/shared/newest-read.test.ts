@@ -10,7 +10,7 @@ import { gate } from '../support/waiting.ts'
 const clock = { now: () => 1000, monotonic: () => 0 }
 
 describe('a snapshot that is read again after each change', () => {
-  it('is of the newest read, whatever order the reads end in', async () => {
+  it('is from the newest read, whatever order the reads end in', async () => {
     const gates = [gate(), gate(), gate()]
     let begun = 0
     let inForce = 0
@@ -34,7 +34,7 @@ describe('a snapshot that is read again after each change', () => {
     }
   })
 
-  it('has the workspace and the drained address that were just stored, though an older read ends later', async (t) => {
+  it('has the workspace and the drained address that were just stored, even if an older read ends later', async (t) => {
     const { store, close } = await testBooks(1000)
     t.after(close)
     const late = gate()

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { recentValues } from '../../src/shared/recent-values.ts'
 
 describe('recent values', () => {
-  it('keep what is used, whatever else comes, and forget the rest', () => {
+  it('keep what is used, whatever else is added, and forget the rest', () => {
     const values = recentValues<number>(100)
     values.set('in use', 1)
     values.set('not in use', 2)

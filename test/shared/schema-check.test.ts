@@ -181,7 +181,7 @@ describe('a value with several alternatives', () => {
   const image = Type.Object({ type: Type.Literal('image'), url: Type.String() })
   const content = Type.Union([Type.String({ maxLength: 2 }), Type.Array(Type.Union([text, image]))])
 
-  it('is judged by the one that it is meant to be', () => {
+  it('is checked against the one that it is meant to be', () => {
     const cases: readonly (readonly [TSchema, unknown, string])[] = [
       [content, 'ab', 'fine'],
       [content, 'abc', '. value: a string of 0 to 2 characters'],
@@ -203,7 +203,7 @@ describe('a value with several alternatives', () => {
     for (const [schema, value, expected] of cases) assert.equal(problem(schema, value), expected, JSON.stringify(value))
   })
 
-  it('may be a list of one of several types, which its first item shows', () => {
+  it('may be a list of one of several types, which its first item determines', () => {
     const lists = Type.Union([
       Type.String(),
       Type.Array(Type.String()),
@@ -225,7 +225,7 @@ describe('a value with several alternatives', () => {
     for (const [value, expected] of cases) assert.equal(problem(lists, value), expected, JSON.stringify(value))
   })
 
-  it('may be one of some words or an object', () => {
+  it('may be one of several words or an object', () => {
     const choice = Type.Union([Type.Enum(['none', 'auto']), Type.Object({ name: Type.String() })])
     assert.equal(problem(choice, 'auto'), 'fine')
     assert.equal(problem(choice, 'x'), '. value: one of none, auto')
@@ -238,7 +238,7 @@ describe('a value with several alternatives', () => {
     assert.equal(problem(literals, true), '. type: one of a, b, or a number')
   })
 
-  it('may have null among them, and a list of what it takes', () => {
+  it('may include null, and a list of what it accepts', () => {
     const nullable = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])
     assert.equal(describeSchema(nullable), 'an integer of at least 1, or null')
     assert.equal(describeSchema(Type.Union([Type.String(), Type.String()])), 'a string')

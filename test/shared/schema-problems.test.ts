@@ -23,7 +23,7 @@ const schema = Type.Object(
 )
 
 describe('the problems of a value', () => {
-  it('are none if there are none', () => {
+  it('are empty if there are none', () => {
     assert.deepEqual(problems(schema, { a: 'x', b: { c: 1, d: null }, list: [{ c: 2 }], any: { z: 1 } }), [])
     assert.deepEqual(problems(schema, { a: 'x', b: null, list: undefined }), [])
     assert.deepEqual(problems(Type.String(), 'x'), [])
@@ -43,7 +43,7 @@ describe('the problems of a value', () => {
     ])
   })
 
-  it('are those of a list alone if it is too short or too long', () => {
+  it('are only those of the list if it is too short or too long', () => {
     assert.deepEqual(problems(schema, { a: 'x', list: [] }), ['list value: an array of 1 to 3 items'])
     const four = [1, 2, 3, 4]
     assert.deepEqual(problems(schema, { a: 'x', list: four }), ['list value: an array of 1 to 3 items'])

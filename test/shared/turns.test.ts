@@ -75,7 +75,7 @@ function stage(limits = LIMITS) {
 }
 
 describe('work in turns', () => {
-  it('is done for several owners at once, if it may, but one owner has half of it', async () => {
+  it('is done for several owners at once, if allowed, but one owner has half of it', async () => {
     const { begun, ask, endOne } = stage({ ...LIMITS, atOnce: 2 })
     ask('a1', 'a')
     ask('a2', 'a')
@@ -92,7 +92,7 @@ describe('work in turns', () => {
     assert.deepEqual(begun, ['a1', 'b1', 'c1', 'a2', 'b2'])
   })
 
-  it('is done one at a time, in order, also after one has failed', async () => {
+  it('is done one at a time, in order, even after one has failed', async () => {
     const { begun, ask, endOne } = stage()
     const asked = ['a', 'b', 'c'].map((name) => ask(name, 'one', name === 'a'))
     assert.deepEqual(begun, ['a'])
@@ -106,7 +106,7 @@ describe('work in turns', () => {
     assert.deepEqual(begun, ['a', 'b', 'c', 'd'], 'nothing is left that the next would wait for')
   })
 
-  it('lets owners take turns, however much one of them asks for', async () => {
+  it('lets owners take turns, however much one of them requests', async () => {
     const { begun, ask, endOne } = stage()
     for (const name of ['a1', 'a2', 'a3', 'a4']) ask(name, 'a')
     ask('b1', 'b')
@@ -116,7 +116,7 @@ describe('work in turns', () => {
     assert.deepEqual(begun, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
   })
 
-  it('is dropped when its client leaves before it begins', async () => {
+  it('is dropped when its client disconnects before it begins', async () => {
     const { begun, ask, endOne } = stage()
     ask('a1', 'a')
     const [second, third] = [ask('a2', 'a'), ask('a3', 'a')]
@@ -132,7 +132,7 @@ describe('work in turns', () => {
     assert.equal(begun.at(-1), 'c1')
   })
 
-  it('does not begin for a client that had left already, and ends for one that leaves later', async () => {
+  it('does not begin for a client that has disconnected, and ends for one that disconnects later', async () => {
     const { begun, ask, endOne } = stage()
     const first = ask('a')
     const second = ask('b')

@@ -63,19 +63,19 @@ describe('the answers of a server', () => {
     assert.equal(read('HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n').end, 'reusable')
   })
 
-  it('are read in chunks, and what one read brings is one piece', () => {
+  it('are read in chunks, and one read delivers one piece', () => {
     const { body, pieces, end } = read(chunkedWhole)
     assert.deepEqual([body, pieces, end], [`hello, world${'.'.repeat(26)}`, 1, 'reusable'])
   })
 
-  it('are read until the connection closes, if they say nothing about their length', () => {
+  it('are read until the connection closes, if they have no length', () => {
     const text = 'HTTP/1.1 200 OK\r\n\r\nhello'
     assert.equal(read(text).end, 'none')
     const { body, end } = read(text, [], true)
     assert.deepEqual([body, end], ['hello', 'not reusable'])
   })
 
-  it('mean the same however the network cuts them', () => {
+  it('mean the same however the network splits them', () => {
     const late = `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n`
     for (const text of [lengthed, chunkedWhole, late + lengthed, late + chunkedWhole]) {
       const { pieces: _pieces, ...whole } = read(text)
@@ -90,7 +90,7 @@ describe('the answers of a server', () => {
     }
   })
 
-  it('let the connection be used again only if the server does not mind and no byte is in doubt', () => {
+  it('let the connection be reused only if the server allows it and no byte is in doubt', () => {
     const answer = (headers: string, version = '1.1'): string => `HTTP/${version} 200 OK\r\n${headers}\r\n\r\nhello`
     const cases: [string, Seen['end']][] = [
       [answer('Content-Length: 5\r\nConnection: close'), 'not reusable'],
@@ -105,7 +105,7 @@ describe('the answers of a server', () => {
     for (const [text, end] of cases) assert.equal(read(text).end, end, text)
   })
 
-  it('keep headers that come several times', () => {
+  it('keep repeated headers', () => {
     const { headers } = read('HTTP/1.1 200 OK\r\nVia: a\r\nContent-Length: 0\r\nVIA:b \r\nVia:\tc\r\n\r\n')
     assert.deepEqual(headers, { __proto__: null, via: ['a', 'b', 'c'], 'content-length': '0' })
   })
@@ -221,7 +221,7 @@ describe('the answers of a server', () => {
     }
   })
 
-  it('have no body with some statuses, whatever their heads say', () => {
+  it('have no body with some statuses, whatever their heads declare', () => {
     for (const status of ['204', '304']) {
       for (const head of ['Content-Length: 5', 'Transfer-Encoding: chunked', 'A: b']) {
         const seen = read(`HTTP/1.1 ${status} \r\n${head}\r\n\r\n`)
@@ -259,7 +259,7 @@ describe('the answers of a server', () => {
     assert.throws(() => reader.read(Buffer.from(lengthed), lengthed.length), /was not requested/)
   })
 
-  it('say nothing more once they are not wanted, and the next one begins anew', () => {
+  it('deliver nothing after they are aborted, and the next one starts fresh', () => {
     const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
     for (const begun of ['HTTP/1.1 2', head, `${head}5\r\nhe`]) {
       const said: string[] = []

@@ -94,7 +94,7 @@ const answers = (socket: Socket, received: string): void => {
 }
 
 describe('the connections of a client', () => {
-  it('are used again, one request at a time', async (t) => {
+  it('are reused, one request at a time', async (t) => {
     const { client, sockets } = await stage(t, answers)
     for (let times = 0; times < 3; times++) assert.equal((await send(client)).body, 'hello')
     assert.equal(sockets.length, 1)
@@ -113,7 +113,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('are not used again once the server has closed them', async (t) => {
+  it('are not reused once the server has closed them', async (t) => {
     const { client, sockets } = await stage(t, answers)
     await send(client)
     const [first] = sockets
@@ -124,7 +124,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('are not used again after bytes that belong to no answer', async (t) => {
+  it('are not reused after bytes that belong to no answer', async (t) => {
     const { client, sockets } = await stage(t, answers)
     await send(client)
     sockets[0]?.write('HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nsmuggle')
@@ -134,7 +134,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('are forgotten alone when the server closes one of several that are idle', async (t) => {
+  it('are removed individually when the server closes one of several that are idle', async (t) => {
     for (const closed of [0, 1, 2]) {
       const { client, sockets } = await stage(t, answers)
       await Promise.all([send(client), send(client), send(client)])
@@ -164,7 +164,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('take an answer that comes before the request was read, and are not used again', async (t) => {
+  it('accept an answer that arrives before the request was read, and are not reused', async (t) => {
     const { client, sockets } = await stage(t, (socket) => {
       socket.pause()
       socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nmuch')
@@ -191,7 +191,7 @@ describe('the connections of a client', () => {
     }
   })
 
-  it('ask for the next piece of a body only when the one before has left', async (t) => {
+  it('request the next piece of a body only when the one before has been sent', async (t) => {
     const total = 200 * 65_536
     const { client } = await stage(t, (socket, received) => {
       if (received.length > total && bodyOf(received).length === total)
@@ -210,7 +210,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('let go of a body whose request is given up', async (t) => {
+  it('release the body of an aborted request', async (t) => {
     const { client, sockets } = await stage(t, () => {})
     const { opened, open } = gate()
     const body = {
@@ -258,7 +258,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('end a request at once when it is given up, connected or not', async (t) => {
+  it('end a request at once when it is aborted, connected or not', async (t) => {
     const { client, sockets } = await stage(t, () => {})
     let isOver = false
     const early = send(client, get, (sending) => {
@@ -275,7 +275,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('are reset when a request is given up, and its end comes when the server knows it', async (t) => {
+  it('are reset when a request is aborted, and its end is reported when the server is notified', async (t) => {
     const codes: unknown[] = []
     const { promise: asked, resolve: isAsked } = Promise.withResolvers<void>()
     const { client, sockets } = await stage(t, (socket) => {
@@ -289,7 +289,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('fail when nothing listens, and when the server breaks off', async (t) => {
+  it('fail when nothing listens, and when the server disconnects', async (t) => {
     const { client, server } = await stage(t, (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello')
       socket.end()
@@ -302,7 +302,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('fail when the server falls silent in its answer, but not before it', async (t) => {
+  it('fail when the server becomes silent in its answer, but not before it', async (t) => {
     const { opened, open } = gate()
     const { client } = await stage(
       t,
@@ -318,7 +318,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('read nothing while they are paused, and do not take that for silence', async (t) => {
+  it('read nothing while they are paused, and do not count that as silence', async (t) => {
     const total = 32 * 1024 * 1024
     const { client, sockets } = await stage(
       t,
@@ -369,7 +369,7 @@ describe('the connections of a client', () => {
     ['a carriage return in a value', 'HTTP/1.1 200 OK\r\nA: b\rc'],
   ]
   for (const [what, text] of neverAnswers) {
-    it(`fail at once when the server sends ${what}, and goes on to hold the connection`, async (t) => {
+    it(`fail at once when the server sends ${what}, and keeps the connection open`, async (t) => {
       for (const isCut of [false, true]) {
         const { client } = await stage(t, (socket) => void deliver(socket, text, isCut))
         const { error } = await send(client)
@@ -413,7 +413,7 @@ describe('the connections of a client', () => {
     ['resets', (socket) => socket.resetAndDestroy()],
   ]
   for (const [how, end] of ends) {
-    it(`send a request once more when the server ${how} a used connection before a byte of the answer`, async (t) => {
+    it(`resend a request when the server ${how} a used connection before a byte of the answer`, async (t) => {
       const bodies: [string, ClientRequest['body']][] = [
         ['', undefined],
         ['body', Buffer.from('body')],
@@ -456,7 +456,7 @@ describe('the connections of a client', () => {
     })
   }
 
-  it('send a request once more once, and never on a new connection', async (t) => {
+  it('resend a request only once, and never on a new connection', async (t) => {
     let answered = 0
     const { client, sockets } = await stage(t, (socket) => {
       if (answered++ === 0) socket.write(HELLO)
@@ -470,7 +470,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('do not send a request once more after a byte of the answer', async (t) => {
+  it('do not resend a request after a byte of the answer', async (t) => {
     for (const begun of ['H', 'HTTP/1.1 100 Continue\r\n\r\n', HELLO.slice(0, -1)]) {
       const { requests, serve } = dying((socket) => socket.end(begun))
       const { client } = await stage(t, serve)
@@ -481,7 +481,7 @@ describe('the connections of a client', () => {
     }
   })
 
-  it('do not send a request once more that was given up, whose answer is late or whose body cannot be read', async (t) => {
+  it('do not resend a request that was aborted, whose answer is late or whose body cannot be read', async (t) => {
     let answered = 0
     const { client, sockets } = await stage(t, (socket) => {
       if (answered++ === 0) socket.write(HELLO)
@@ -503,7 +503,7 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
-  it('can be given up and paused while a request is sent once more', async (t) => {
+  it('can be aborted and paused while a request is resent', async (t) => {
     for (const isGivenUp of [true, false]) {
       const { serve } = dying((socket) => socket.end())
       const { client, sockets } = await stage(t, serve)
@@ -529,7 +529,7 @@ describe('the connections of a client', () => {
     }
   })
 
-  it('stay paused when a request is sent once more', async (t) => {
+  it('stay paused when a request is resent', async (t) => {
     let used: Socket | undefined
     const { client, sockets } = await stage(t, (socket) => {
       if (socket === used) return void socket.resetAndDestroy()
@@ -569,7 +569,7 @@ describe('the connections of a client', () => {
     await within(10_000, 'the connections close', closed)
   })
 
-  it('are given up after 5 s without a connection', async (t) => {
+  it('fail after 5 s without a connection', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     t.mock.method(Socket.prototype, 'connect', function (this: Socket) {
       return this
