@@ -187,7 +187,7 @@ const printed: Readonly<Record<string, (output: string) => void>> = {
 
 describe('the curl and TypeScript examples', () => {
   for (const [example, check] of Object.entries(printed)) {
-    it(`${example} works as it stands`, async () => {
+    it(`${example} works without changes`, async () => {
       const file = join(folder, example)
       const [command, args] = example.endsWith('.ts') ? [process.execPath, [file]] : ['sh', [file, recording]]
       check(await run(command, args))
@@ -201,7 +201,7 @@ describe('the curl and TypeScript examples', () => {
     )
   })
 
-  it('say what is wrong when the service refuses them, and end with an error', async () => {
+  it('report what is wrong when the service refuses them, and exit with an error', async () => {
     await assert.rejects(run('sh', [join(folder, 'curl', 'chat.sh')], { WEIR_API_KEY: '' }), /Set it to a key/)
     await assert.rejects(run('sh', [join(folder, 'curl', 'chat.sh')], { WEIR_API_KEY: 'wrong' }), /invalid_api_key/)
     await assert.rejects(

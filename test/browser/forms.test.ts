@@ -56,7 +56,7 @@ describe('a form of the operator', () => {
     await context.close()
   })
 
-  it('marks all fields that are wrong at once, and none that is right', async () => {
+  it('marks all wrong fields at once, and no right one', async () => {
     const { page, context, go } = await stage.operator()
     await go('/workspaces/default')
     await page.getByLabel('Requests a minute').fill('0')

@@ -14,7 +14,7 @@ before(async () => {
 after(() => stage.stop())
 
 describe('an invoice that the operator issues', () => {
-  it('is the one that was previewed, after a question; a changed field clears the preview', async () => {
+  it('is the one that was previewed, after a confirmation; a changed field clears the preview', async () => {
     const { page, context, go } = await stage.operator()
     await stage.weir.admin('POST', '/admin/v1/workspaces', { name: 'acme' })
     await go('/invoices')

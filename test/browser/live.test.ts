@@ -41,7 +41,7 @@ async function cuttableWay(target: string) {
 }
 
 describe('a page that follows the service', () => {
-  it('says that its figures are old when the connection is cut, and goes on by itself', async () => {
+  it('reports that its figures are old when the connection breaks, and continues by itself', async () => {
     const way = await cuttableWay(stage.weir.service.url)
     const { page, context } = await stage.visitor()
     await page.goto(`${way.url}/console/models`)
@@ -74,8 +74,8 @@ describe('a page that follows the service', () => {
   })
 })
 
-describe('the models for everybody', () => {
-  it('are shown without signing in, where the operator says so', async () => {
+describe('the models for visitors', () => {
+  it('are shown without signing in, if the operator allows it', async () => {
     const { page, context, go } = await stage.visitor({ isSignedIn: false })
     await go('')
     await page.getByText('8 models').waitFor()

@@ -69,7 +69,7 @@ describe('the models page', () => {
     await context.close()
   })
 
-  it('works on a phone and in the dark, without a sideways scroll', async () => {
+  it('works on a phone and in dark mode, without horizontal scrolling', async () => {
     const { page, context, go } = await stage.visitor({ phone: true, dark: true })
     for (const path of ['/models', '/models?view=table', '/models/meta/test-8b']) {
       await go(path)
@@ -80,7 +80,7 @@ describe('the models page', () => {
     await context.close()
   })
 
-  it('says when the service cannot be reached, and when a model or page does not exist', async () => {
+  it('reports that the service is unreachable, or that a model or page does not exist', async () => {
     const { page, context, go } = await stage.visitor()
     await go('/models/none/such')
     await page.getByText("The model 'none/such' does not exist").waitFor()

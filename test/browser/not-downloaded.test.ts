@@ -21,7 +21,7 @@ describe('a model that is not downloaded', () => {
   })
   const command = `weir models pull ${PULLED_MODEL}`
 
-  it('says so in the console of a workspace, with its size and how to get it', async () => {
+  it('is marked in the console of a workspace, with its size and how to get it', async () => {
     await page.goto((await started.service.consoleLink()) ?? '')
     await page.getByText('A chat model is being downloaded').waitFor()
     await page.goto(`${started.service.url}/console/models`)
@@ -34,7 +34,7 @@ describe('a model that is not downloaded', () => {
     await assertAccessible(page)
   })
 
-  it('says the same in the console of the operator', async () => {
+  it('is marked the same way in the console of the operator', async () => {
     await page.goto(await started.service.operatorConsoleLink())
     await page.getByRole('heading', { name: 'Queues' }).waitFor()
     await page.goto(`${started.service.adminUrl}/console/engines`)

@@ -95,7 +95,7 @@ describe('the console of the operator', () => {
     await assertAccessible(page)
   })
 
-  it('drains the address of an engine after a question, and brings it back', async () => {
+  it('drains the address of an engine after a confirmation, and undrains it', async () => {
     await go('/engines')
     const row = page.getByRole('row').filter({ hasText: 'meta/test-8b' })
     await row.getByRole('button', { name: `Drain ${stage.engine.url}` }).click()
@@ -110,7 +110,7 @@ describe('the console of the operator', () => {
     assert.equal((await stage.weir.chat({})).status, 200)
   })
 
-  it('forgets a drained address that is no longer in the catalog', async () => {
+  it('removes a drained address that is no longer in the catalog', async () => {
     const store = await openStore({ dataDir: stage.weir.dataDir, exclusive: false })
     await store.setDrained('http://10.0.0.9/v1', true)
     await store.close()
@@ -130,7 +130,7 @@ describe('the console of the operator', () => {
     await assertAccessible(page)
   })
 
-  it('shows what the catalog file would change, and takes it', async () => {
+  it('shows what the catalog file would change, and applies it', async () => {
     await go('/catalog')
     await page.getByText('Nothing would change').waitFor()
     stage.weir.writeConfig({
@@ -142,7 +142,7 @@ describe('the console of the operator', () => {
     await assertAccessible(page)
   })
 
-  it('creates a workspace, changes it, and has both on record', async () => {
+  it('creates a workspace, changes it, and audits both', async () => {
     await go('/workspaces')
     await page.getByRole('button', { name: 'Create a workspace' }).click()
     const create = page.getByRole('button', { name: 'Create', exact: true })
@@ -187,7 +187,7 @@ describe('the console of the operator', () => {
     await assertAccessible(page)
   })
 
-  it('shows usage of all, previews an invoice, and reconciles', async () => {
+  it('shows usage of all workspaces, previews an invoice, and reconciles', async () => {
     await addPastUsage(stage.weir, { days: 3, rows: 50 })
     await go('/usage')
     await page.getByRole('region', { name: 'Those that cost most' }).getByText('default').waitFor()

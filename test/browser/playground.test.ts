@@ -25,7 +25,7 @@ const answers = (body: object): Script => ({
 })
 
 describe('the playground of a chat model', () => {
-  it('streams an answer and shows what the ledger says it took, and the same request as code', async () => {
+  it('streams an answer and shows its usage from the ledger, and the same request as code', async () => {
     const { page, go } = visitor
     stage.engine.script = { tokens: ['The ', 'weir ', HOSTILE], promptTokens: 20, cachedTokens: 8 }
     await go('/playground')
@@ -74,7 +74,7 @@ describe('the playground of a chat model', () => {
     await page.getByLabel('What the request took').getByText('Cost').waitFor()
   })
 
-  it('says what is wrong: with the form, and with the request', async () => {
+  it('shows what is wrong with the form, and with the request', async () => {
     const { page, go } = visitor
     stage.engine.script = { refuse: { status: 500, body: { error: { message: 'broken' } } } }
     await go('/playground')
@@ -88,7 +88,7 @@ describe('the playground of a chat model', () => {
     stage.engine.script = {}
   })
 
-  it('attaches images for a model that sees', async () => {
+  it('attaches images for a vision model', async () => {
     const { page, go } = visitor
     stage.engine.script = { tokens: ['A ', 'cat'] }
     await go('/playground?model=meta/vision')
@@ -105,7 +105,7 @@ describe('the playground of a chat model', () => {
 })
 
 describe('a request that waits in the queue', () => {
-  it('says how many are ahead and how long it may take, and the operator sees the oldest wait', async () => {
+  it('shows how many are ahead and how long it may take, and the operator sees the oldest wait', async () => {
     const limits = { token_budget: 100_000, max_concurrent_requests: 1, max_queue_depth: 64, max_wait_ms: 600_000 }
     const busy = await consoleStage({
       models: [
@@ -189,7 +189,7 @@ describe('the playground of other models', () => {
     await page.getByRole('row').filter({ hasText: 'low dam' }).getByText('↑ 1').waitFor()
   })
 
-  it('makes images', async () => {
+  it('generates images', async () => {
     const { page, go } = visitor
     stage.engine.script = {}
     await go('/playground?model=art/images')
@@ -210,7 +210,7 @@ describe('the playground of other models', () => {
     await assertAccessible(page)
   })
 
-  it('transcribes a file into text that leads to its place in the recording', async () => {
+  it('transcribes a file into text that links to its place in the recording', async () => {
     const { page, go } = visitor
     await go('/playground?model=openai/whisper')
     const buffer = readFileSync(new URL('../fixtures/audio/plain.wav', import.meta.url))

@@ -31,7 +31,7 @@ after(async () => {
 })
 
 describe('the replicas in the console of the operator', () => {
-  it('are drained after a question: what runs is finished, then the replica is gone from the page', async () => {
+  it('are drained after a confirmation: running requests finish, then the replica disappears from the page', async () => {
     const [asked, leaving] = services
     const page = await openPage(await browser.newContext({ reducedMotion: 'reduce' }))
     await page.goto(`${asked.adminUrl}/console/replicas`)

@@ -45,7 +45,7 @@ function endAllSessions(): void {
 }
 
 describe('a restart', () => {
-  it('leaves members and operators signed in, and their pages go on', async () => {
+  it('leaves members and operators signed in, and their pages continue', async () => {
     const [member, operator] = [await stage.visitor(), await stage.operator()]
     await member.go('/models')
     await member.page.getByRole('article').filter({ hasText: 'Test 8B' }).getByText(AT_REST).waitFor()
@@ -71,7 +71,7 @@ describe('a restart', () => {
 })
 
 describe('a page whose session has ended', () => {
-  it('says so, stops asking, and goes on where it was after signing in', async () => {
+  it('reports it, stops polling, and continues where it was after signing in', async () => {
     const { page, context, go } = await stage.visitor()
     await go('/models')
     await page.getByRole('article').filter({ hasText: 'Test 8B' }).getByText(AT_REST).waitFor()
@@ -94,7 +94,7 @@ describe('a page whose session has ended', () => {
     await context.close()
   })
 
-  it('keeps what was typed, also in a dialog', async () => {
+  it('keeps what was typed, even in a dialog', async () => {
     const { page, context, go } = await stage.operator()
     const signIn = async (): Promise<void> => {
       await page.getByText('Your session has ended').waitFor()

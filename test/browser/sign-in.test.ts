@@ -28,7 +28,7 @@ describe('the first page', () => {
 })
 
 describe('signing in to the console', () => {
-  it('with a key shows the workspace, and keeps the key nowhere in the browser', async () => {
+  it('with a key shows the workspace, and stores the key nowhere in the browser', async () => {
     const { page, context, go } = await stage.visitor({ isSignedIn: false })
     await go('/models')
     await assertAccessible(page)
@@ -54,7 +54,7 @@ describe('signing in to the console', () => {
     await context.close()
   })
 
-  it('with a one-time link works once, and the secret leaves the address', async () => {
+  it('with a one-time link works once, and the secret is removed from the address', async () => {
     const issued = await stage.weir.admin('POST', '/admin/v1/workspaces/default/console-links')
     const { path } = (await issued.json()) as { path: string }
     for (const heading of ['Start', 'Weir']) {
@@ -68,7 +68,7 @@ describe('signing in to the console', () => {
     }
   })
 
-  it('is asked for again when the key is revoked', async () => {
+  it('is required again when the key is revoked', async () => {
     const made = (await (await stage.weir.admin('POST', '/admin/v1/keys', { workspace: 'default' })).json()) as {
       id: string
       key: string

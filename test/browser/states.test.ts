@@ -47,7 +47,7 @@ describe('every page of the console', () => {
     await context.close()
   })
 
-  it('fits a phone in the dark, also with long names, and axe finds nothing serious', async () => {
+  it('fits a phone in dark mode, even with long names, and axe finds nothing serious', async () => {
     const { page, context, go } = await stage.visitor({ phone: true, dark: true })
     for (const [path] of pages) {
       await go(path)
@@ -58,7 +58,7 @@ describe('every page of the console', () => {
     await context.close()
   })
 
-  it('paints its frame before the script and the session are there', async () => {
+  it('paints its frame before the script and the session are loaded', async () => {
     const { page, context } = await stage.visitor()
     const script = Promise.withResolvers<void>()
     const session = Promise.withResolvers<void>()
@@ -87,7 +87,7 @@ describe('every page of the console', () => {
     await context.close()
   })
 
-  it('says that it loads, why it failed, and that somebody may not see it, and tries again', async () => {
+  it('shows that it loads, why it failed, and that access is denied, and tries again', async () => {
     const { page, context, go } = await stage.visitor()
     const address = '**/console/api/keys*'
     const asked = Promise.withResolvers<void>()
@@ -119,7 +119,7 @@ describe('every page of the console', () => {
 })
 
 describe('a session', () => {
-  it('ends when somebody signs out, also in other tabs', async () => {
+  it('ends when the user signs out, also in other tabs', async () => {
     const { page, context, go } = await stage.visitor()
     await go('/keys')
     const other = await context.newPage()
@@ -132,7 +132,7 @@ describe('a session', () => {
     await context.close()
   })
 
-  it('that has expired asks to sign in again, and goes on where it was', async () => {
+  it('that has expired requires signing in again, and continues where it was', async () => {
     const { page, context, go } = await stage.visitor()
     await go('/keys')
     await page.getByRole('region', { name: 'Keys' }).waitFor()

@@ -29,7 +29,7 @@ describe('tabs of one browser', () => {
     return count
   }
 
-  it('share one stream, so the eighth is not blank, and go on when the tab that has it is closed', async () => {
+  it('share one stream, so the eighth is not blank, and continue when the tab that has it is closed', async () => {
     const { context } = await stage.visitor()
     const count = streams(context)
     const tabs = await Promise.all(Array.from({ length: 8 }, () => openPage(context)))

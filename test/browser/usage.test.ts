@@ -17,7 +17,7 @@ after(async () => {
 })
 
 describe('the usage page', () => {
-  it('says so while nothing was used', async () => {
+  it('has an empty state while nothing was used', async () => {
     const { page, go } = visitor
     await go('/usage')
     await page.getByText('Nothing was used in this period').waitFor()
@@ -88,7 +88,7 @@ describe('the usage page', () => {
     await page.getByText('engine failed').first().waitFor()
   })
 
-  it('lists and exports the requests of one model or one key, if that is asked', async () => {
+  it('lists and exports the requests of one model or one key, on request', async () => {
     const { page, go } = visitor
     await go('/usage?by=key&model=baai%2Fembed')
     const requests = page.getByRole('region', { name: 'Requests' })
@@ -153,7 +153,7 @@ describe('the keys page', () => {
 })
 
 describe('the invoices page', () => {
-  it('says so while there are none', async () => {
+  it('has an empty state while there are none', async () => {
     const { page, go } = visitor
     await go('/invoices')
     await page.getByText('There are no invoices yet').waitFor()

@@ -42,7 +42,7 @@ function sentTo({ engine }: ChatStage): Readonly<Record<string, unknown>> {
 }
 
 describe('@anthropic-ai/sdk: chat', () => {
-  it('[A2][A3] returns the shape that the SDK documents, with the cached tokens apart', async (t) => {
+  it('[A2][A3] returns the shape that the SDK documents, with separate cached tokens', async (t) => {
     const scene = await chatStage(t, { script: { cachedTokens: 4 } })
     const { id, ...message } = await clientOf(scene).messages.create(asked)
     assert.match(id, /^msg_/)
@@ -69,7 +69,7 @@ describe('@anthropic-ai/sdk: chat', () => {
     )
   })
 
-  it('[A2] sends a conversation on as a chat', async (t) => {
+  it('[A2] forwards a conversation as a chat', async (t) => {
     const scene = await chatStage(t, { model: able })
     await clientOf(scene).messages.create({
       ...asked,
@@ -103,13 +103,13 @@ describe('@anthropic-ai/sdk: chat', () => {
     })
   })
 
-  it('[A2] tells a reached limit from an end', async (t) => {
+  it('[A2] distinguishes a reached limit from an end', async (t) => {
     const scene = await chatStage(t, { script: { tokens: ['one', ' two', ' three'], finishReason: 'length' } })
     const { content, stop_reason: reason } = await clientOf(scene).messages.create({ ...asked, max_tokens: 3 })
     assert.deepEqual([content, reason], [[{ type: 'text', text: 'one two three' }], 'max_tokens'])
   })
 
-  it('[A2] shows the reasoning to those who ask for it, and takes it back', async (t) => {
+  it('[A2] returns the reasoning on request, and accepts it back', async (t) => {
     const scene = await chatStage(t, { script: { reasoning: ['Let me', ' think.'], tokens: ['Four.'] } })
     const client = clientOf(scene)
     const quiet = await client.messages.create(asked)
@@ -143,7 +143,7 @@ describe('@anthropic-ai/sdk: chat', () => {
 })
 
 describe('@anthropic-ai/sdk: vision', () => {
-  it('[A2] sends images on, also those in the result of a tool', async (t) => {
+  it('[A2] forwards images, also those in the result of a tool', async (t) => {
     const scene = await chatStage(t, { model: able })
     const source = { type: 'base64', media_type: 'image/png', data: pixel.toString('base64') } as const
     await clientOf(scene).messages.create({
@@ -234,7 +234,7 @@ describe('@anthropic-ai/sdk: streaming', () => {
 })
 
 describe('@anthropic-ai/sdk: tools', () => {
-  it('[A2] goes through a call and its result', async (t) => {
+  it('[A2] completes a call and its result', async (t) => {
     const scene = await chatStage(t, { model: able, script: weatherAgent })
     const { messages } = clientOf(scene)
     const request = {
@@ -278,7 +278,7 @@ describe('@anthropic-ai/sdk: tools', () => {
     assert.deepEqual(message.content, [{ type: 'text', text: 'It is sunny in Hobart.' }])
   })
 
-  it('[A2] streams parallel calls as blocks of their own', async (t) => {
+  it('[A2] streams parallel calls as separate blocks', async (t) => {
     const other = { id: 'call_2', name: 'get_weather', arguments: ['{"city":', '"Perth"}'] }
     const scene = await chatStage(t, { model: able, script: { toolCalls: [weatherCall, other] } })
     const { content } = await clientOf(scene)
@@ -290,7 +290,7 @@ describe('@anthropic-ai/sdk: tools', () => {
     ])
   })
 
-  it('[A5] leaves out tools that only Anthropic can run, and says so', async (t) => {
+  it('[A5] omits tools that only Anthropic can run, and reports it', async (t) => {
     const scene = await chatStage(t, { model: able })
     const { response } = await clientOf(scene)
       .messages.create({ ...asked, tools: [{ type: 'web_search_20250305', name: 'web_search' }, weather] })
@@ -299,7 +299,7 @@ describe('@anthropic-ai/sdk: tools', () => {
     assert.equal((sentTo(scene)['tools'] as object[]).length, 1)
   })
 
-  it('[A5] brings names back that are too long for a chat', async (t) => {
+  it('[A5] restores names that are too long for a chat', async (t) => {
     const name = `mcp__${'server'.repeat(12)}__tool`
     const call = (sent: string) => ({ toolCalls: [{ id: 'call_1', name: sent, arguments: ['{}'] }] })
     const nameIn = (body: Readonly<Record<string, unknown>>): string =>
@@ -352,13 +352,13 @@ describe('@anthropic-ai/sdk: errors', () => {
     assert.deepEqual([error.status, error.type], [401, 'authentication_error'])
   })
 
-  it('[A3] takes the key as a bearer token as well', async (t) => {
+  it('[A3] accepts the key as a bearer token as well', async (t) => {
     const scene = await chatStage(t)
     const client = clientOf(scene, { apiKey: null, authToken: scene.weir.key })
     assert.equal((await client.messages.create(asked)).stop_reason, 'end_turn')
   })
 
-  it('[A6] words a prompt that is too long as clients expect it', async (t) => {
+  it('[A6] reports a prompt that is too long in the words that clients expect', async (t) => {
     const scene = await chatStage(t, { model: { context_length: 1000, max_completion_tokens: 1000 } })
     const { messages } = clientOf(scene)
     const long = await rejection(
@@ -371,7 +371,7 @@ describe('@anthropic-ai/sdk: errors', () => {
     assert.match(greedy.message, /input length and `max_tokens` exceed context limit: \d+ \+ 1000 > 1000/)
   })
 
-  it('[A6] words a refusal of the engine in the same way', async (t) => {
+  it('[A6] reports a refusal of the engine in the same way', async (t) => {
     const body = {
       error: { message: 'the request exceeds the available context size', type: 'exceed_context_size_error' },
     }
@@ -399,7 +399,7 @@ describe('@anthropic-ai/sdk: errors', () => {
 })
 
 describe('@anthropic-ai/sdk: retries', () => {
-  it('[A2][Q4] tries again when the queue is full, after the pause it was told', { timeout: 60_000 }, async (t) => {
+  it('[A2][Q4] retries when the queue is full, after Retry-After', { timeout: 60_000 }, async (t) => {
     const never = new Promise<void>(() => {})
     const scene = await chatStage(t, {
       limits: { max_concurrent_requests: 1, max_queue_depth: 0 },

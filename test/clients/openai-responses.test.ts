@@ -70,7 +70,7 @@ describe('openai responses: chat', () => {
     assert.deepEqual([row?.endpoint, row?.inputTokens, row?.outputTokens], ['/responses', 10, 3])
   })
 
-  it('[A1] tells a reached limit from an end', async (t) => {
+  it('[A1] distinguishes a reached limit from an end', async (t) => {
     const scene = await chatStage(t, { script: { tokens: ['one', ' two'], finishReason: 'length' } })
     const response = await clientOf(scene).responses.create({ ...asked, max_output_tokens: 2 })
     assert.equal(response.status, 'incomplete')
@@ -78,7 +78,7 @@ describe('openai responses: chat', () => {
     assert.equal(sentTo(scene)['max_tokens'], 2)
   })
 
-  it('[A1] takes a whole conversation, and puts what the model wrote in one turn together again', async (t) => {
+  it('[A1] accepts a whole conversation, and joins what the model wrote in one turn', async (t) => {
     const scene = await chatStage(t, {
       model: able,
       script: { reasoning: ['Let me see.'], tokens: ['Looking.'], toolCalls: [weatherCall] },
@@ -118,7 +118,7 @@ describe('openai responses: chat', () => {
 })
 
 describe('openai responses: vision', () => {
-  it('[A1] sends images on', async (t) => {
+  it('[A1] forwards images', async (t) => {
     const scene = await chatStage(t, { model: able })
     const url = `data:image/png;base64,${pixel.toString('base64')}`
     await clientOf(scene).responses.create({
@@ -211,7 +211,7 @@ describe('openai responses: streaming', () => {
 })
 
 describe('openai responses: tools', () => {
-  it('[A1] goes through a call and its result', async (t) => {
+  it('[A1] completes a call and its result', async (t) => {
     const scene = await chatStage(t, { model: able, script: weatherAgent })
     const { responses } = clientOf(scene)
     const tool = zodResponsesFunction({ name: 'get_weather', parameters: z.object({ city: z.string() }) })
@@ -231,7 +231,7 @@ describe('openai responses: tools', () => {
     assert.equal(second.output_text, 'It is sunny.')
   })
 
-  it('[A5] makes a custom tool a function with one string, and its call a custom one again', async (t) => {
+  it('[A5] turns a custom tool into a function with one string, and its call back into a custom one', async (t) => {
     const call = { id: 'call_1', name: 'apply_patch', arguments: ['{"input":"*** Begin', ' Patch\\n+é"}'] }
     const scene = await chatStage(t, { model: able, script: { toolCalls: [call] } })
     const { responses } = clientOf(scene)
@@ -265,7 +265,7 @@ describe('openai responses: tools', () => {
     assert.deepEqual(JSON.parse(said?.tool_calls[0]?.function.arguments ?? ''), { input: '*** Begin Patch\n+é' })
   })
 
-  it('[A5] keeps the namespaces of tools, there and back', async (t) => {
+  it('[A5] keeps the namespaces of tools in both directions', async (t) => {
     const call = { id: 'call_1', name: 'crm__find', arguments: ['{}'] }
     const scene = await chatStage(t, { model: able, script: { toolCalls: [call] } })
     const { responses } = clientOf(scene)
@@ -286,7 +286,7 @@ describe('openai responses: tools', () => {
     assert.equal(said?.tool_calls[0]?.function.name, 'crm__find')
   })
 
-  it('[A5] leaves out tools that run elsewhere, and hints that the model does not take, and says so', async (t) => {
+  it('[A5] omits tools that run elsewhere, and hints that the model does not accept, and reports it', async (t) => {
     const named = { type: 'computer', name: 'screen' }
     const scene = await chatStage(t)
     const { response } = await clientOf(scene)
@@ -312,7 +312,7 @@ describe('openai responses: structured output', () => {
 })
 
 describe('openai responses: errors', () => {
-  it('[A1] says that nothing is stored', async (t) => {
+  it('[A1] reports that nothing is stored', async (t) => {
     const scene = await chatStage(t)
     const { responses } = clientOf(scene)
     const previous = await rejection(responses.create({ ...asked, previous_response_id: 'resp_1' }))
@@ -323,7 +323,7 @@ describe('openai responses: errors', () => {
     assert.equal((await rejection(responses.create({ ...asked, conversation: 'c' }))).param, 'conversation')
   })
 
-  it('[A6] refuses a prompt that is too long by the code that clients know, and in a stream by an event', async (t) => {
+  it('[A6] refuses a prompt that is too long with the code that clients recognise, and in a stream with an event', async (t) => {
     const scene = await chatStage(t, {
       model: { context_length: 1000, max_completion_tokens: 100, default_max_tokens: 100 },
     })

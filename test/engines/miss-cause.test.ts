@@ -40,7 +40,7 @@ describe('the cause of a miss', () => {
     assert.ok(miss.change.afterCharacter <= 2000 && miss.change.afterCharacter > 2000 - 300)
   })
 
-  it('is that the engine lost it, if it should have been there and the engine tells what it has', () => {
+  it('is that the engine lost it, if it should have been cached and the engine reports its cache', () => {
     const warm = { here: 0.9, anywhere: 0.9, isTelling: true }
     assert.deepEqual(missOf(promptOf(text), undefined, 0, warm), { cause: 'evicted' })
     assert.equal(missOf(promptOf(text), undefined, 0, { ...warm, isTelling: false }), undefined)
@@ -74,7 +74,7 @@ describe('the record of cache use', () => {
     assert.deepEqual(record.entries('other'), [])
   })
 
-  it('leaves out estimates, which say nothing about a cache', () => {
+  it('omits estimates, which show nothing about a cache', () => {
     const record = cacheUseRecord()
     record.add({ ...row('key'), estimated: true }, undefined, undefined)
     assert.deepEqual(record.entries(undefined), [])

@@ -86,7 +86,7 @@ describe('the blocks of a prompt', () => {
     assert.ok(chat(messages)!.blocks.length < 2000)
   })
 
-  it('are not made where they would not pay', () => {
+  it('are not computed if they would be of no use', () => {
     assert.equal(chat([question]), undefined)
     const body = jsonBody({ messages: [system, question] })
     assert.equal(chatPrompt(body, { engine: { balance: 'least_busy' } } as Deployment), undefined)

@@ -169,7 +169,7 @@ describe('a failure of the engine', () => {
     [400, openAi('model "weir-7" not found, try pulling it first')],
   ]
   for (const [status, body] of failures) {
-    it(`stays one, shows nothing, and another engine may do better: ${status} ${body.slice(0, 80)}`, () => {
+    it(`stays one, reveals nothing, and another engine may succeed: ${status} ${body.slice(0, 80)}`, () => {
       const refusal = refusalFrom(status, body)
       assert.equal(codeOf(refusal), 'upstream_error, try another')
       assert.equal(refusal.error.message, `The engine failed with status ${status}.`)
@@ -182,7 +182,7 @@ describe('a failure of the engine', () => {
     assert.equal(codeOf(refusalFrom(429, '')), 'model_overloaded, try another')
   })
 
-  it('is worth another try later, unless the engine refuses its key', () => {
+  it('is worth a retry later, unless the engine refuses its key', () => {
     const worth = [400, 401, 403, 404, 429, 500, 503, 504].filter(
       (status) => refusalFrom(status, '').error.waitingHelps,
     )
@@ -223,7 +223,7 @@ describe('a status', () => {
     )
   })
 
-  it('of 413 keeps what the engine says, and has words of its own otherwise', () => {
+  it('of 413 keeps the engine’s message, and has a default otherwise', () => {
     assert.equal(refusalFrom(413, openAi('10 MB at most')).error.message, '10 MB at most')
     assert.equal(refusalFrom(413, '').error.message, 'The request is too large for the engine.')
     assert.equal(refusalFrom(400, '').error.message, 'The engine refused the request as invalid.')
@@ -291,8 +291,8 @@ describe('a model that an engine does not have', () => {
   })
 })
 
-describe('the words of a refusal', () => {
-  it('are found wherever servers put them', () => {
+describe('the message of a refusal', () => {
+  it('is found wherever servers put it', () => {
     for (const [body, words] of [
       [{ error: { message: 'one' } }, 'one'],
       [{ error: 'two' }, 'two'],
@@ -319,7 +319,7 @@ describe('the words of a refusal', () => {
     }
   })
 
-  it('name the field, if the server does', () => {
+  it('names the field, if the server does', () => {
     const paramOf = (body: unknown): string | null => refusalFrom(400, JSON.stringify(body)).error.param
     assert.equal(paramOf({ error: { message: 'no', param: 'top_p' } }), 'top_p')
     assert.equal(paramOf({ message: 'no', param: 'top_p' }), 'top_p')
@@ -332,7 +332,7 @@ describe('the words of a refusal', () => {
     assert.equal(paramOf({ error: { message: "no 'place' given" } }), null)
   })
 
-  it('are read up to 4,000 characters', () => {
+  it('is read up to 4,000 characters', () => {
     const long = 'maximum context length'
     for (const body of [
       (words: string) => words,
@@ -346,13 +346,13 @@ describe('the words of a refusal', () => {
     }
   })
 
-  it('are shown up to 500 characters', () => {
+  it('is shown up to 500 characters', () => {
     assert.equal(cleanRefusal('x'.repeat(500)), 'x'.repeat(500))
     assert.equal(cleanRefusal('x'.repeat(501)), 'x'.repeat(500))
     assert.equal(cleanRefusal(`${' '.repeat(3990)}0123456789abc`), '0123456789')
   })
 
-  it('are those of a message inside, if its object opens at most 200 characters before it', () => {
+  it('is that of a nested message, if its object opens at most 200 characters before it', () => {
     const nested = (between: number): string => `refused {${' '.repeat(between)}"message": "inner"}`
     assert.equal(cleanRefusal(nested(199)), 'inner')
     assert.notEqual(cleanRefusal(nested(200)), 'inner')
@@ -360,7 +360,7 @@ describe('the words of a refusal', () => {
     assert.equal(cleanRefusal(String.raw`{'msg': 'it\'s\nbad'}`.replaceAll('\\\\', '\\')), "it's bad")
   })
 
-  it('end where the server begins to speak of itself', () => {
+  it('ends where the server starts to describe itself', () => {
     for (const end of [
       'Traceback (most recent call last): x',
       'Stack trace: x',
@@ -383,7 +383,7 @@ describe('the words of a refusal', () => {
     }
   })
 
-  it('lead to no link', () => {
+  it('contains no link', () => {
     for (const lead of [
       'please see',
       'For more details',
@@ -402,13 +402,13 @@ describe('the words of a refusal', () => {
     assert.equal(cleanRefusal('oversee https://a.example/x'), 'oversee')
   })
 
-  it('name the first field that FastAPI finds wrong', () => {
+  it('names the first field that FastAPI finds wrong', () => {
     const body = { detail: [{ loc: ['body', 'temperature'], msg: 'Input should be a valid number', input: 'x' }] }
     const { error } = refusalFrom(422, JSON.stringify(body))
     assert.deepEqual([error.message, error.param], ['Input should be a valid number', 'temperature'])
   })
 
-  it('name the first field that llama-cpp-python and infinity find wrong', () => {
+  it('names the first field that llama-cpp-python and infinity find wrong', () => {
     const python = openAi(
       "1 validation error:\n  {'type': 'float_parsing', 'loc': ('body', 'temperature'), 'msg': 'Input should be a valid number', 'input': 'hot'}\n\n  File \"/opt/llama_cpp/server/app.py\", line 5",
       { type: 'internal_server_error', param: null },
@@ -422,7 +422,7 @@ describe('the words of a refusal', () => {
     assert.equal(refusalFrom(422, JSON.stringify(infinity)).error.param, 'input')
   })
 
-  it('are not shown when they are no JSON', () => {
+  it('is not shown if it is not JSON', () => {
     const { error } = refusalFrom(400, '<html>secret.internal</html>')
     assert.equal(error.message, 'The engine refused the request as invalid.')
     assert.equal(codeOf(refusalFrom(500, 'input is too large to process')), 'context_length_exceeded')
@@ -480,11 +480,11 @@ describe('the words of a refusal', () => {
     ['registry.ollama.ai/library/smollm2:latest does not support tools', 'smollm2:latest does not support tools'],
   ]
   for (const [said, shown] of cases) {
-    it(`are about the request alone: ${JSON.stringify(said).slice(0, 70)}`, () =>
+    it(`is about the request alone: ${JSON.stringify(said).slice(0, 70)}`, () =>
       assert.equal(cleanRefusal(said), shown))
   }
 
-  it('are short, whatever an engine says', () => {
+  it('is short, whatever an engine sends', () => {
     const parts = [
       'Error: ',
       'see ',

@@ -19,7 +19,7 @@ const engineOf = (kind: EngineKind, more: Partial<EngineDescription> = {}): Engi
 const tokensIn = (kind: EngineKind, answer: string): number | undefined =>
   cacheSizeQuestion(engineOf(kind))?.read(answer)
 
-describe('what a server says about the size of its cache', () => {
+describe('the cache size that a server reports', () => {
   it('is read from vLLM’s metrics: blocks × tokens of a block, of all its engines', () => {
     assert.equal(tokensIn('vllm', fixture('vllm.txt')), 27_842 * 16)
     assert.equal(tokensIn('vllm', fixture('vllm-data-parallel.txt')), 2010 * 16)
@@ -40,7 +40,7 @@ describe('what a server says about the size of its cache', () => {
     }
   })
 
-  it('is not asked for where it is configured, where it does not matter, or where the server would not know', () => {
+  it('is not queried if it is configured, if it does not matter, or if the server cannot know it', () => {
     assert.equal(cacheSizeQuestion(engineOf('vllm', { cacheTokens: 1000 })), undefined)
     assert.equal(cacheSizeQuestion(engineOf('vllm', { balance: 'least_busy' })), undefined)
     assert.equal(cacheSizeQuestion(engineOf('openai')), undefined)
@@ -84,8 +84,8 @@ function stage(t: TestContext, isHeld = false) {
   return { server, asked, given, held, reported, watch, pass }
 }
 
-describe('the question how large a cache is', () => {
-  it('is asked, with the key of the engine, until there is an answer, and then no more', async (t) => {
+describe('the poll for the size of a cache', () => {
+  it('uses the key of the engine, and stops when there is an answer', async (t) => {
     const { server, asked, reported, pass } = stage(t)
     await pass(0)
     await pass(29_999)
@@ -100,7 +100,7 @@ describe('the question how large a cache is', () => {
     assert.equal(asked.length, 3)
   })
 
-  it('is asked again when the server has been away, once, however often it was', async (t) => {
+  it('starts again when the server was down, once, however often it was', async (t) => {
     const { server, asked, reported, watch, pass } = stage(t)
     await pass(0)
     server.answer = { status: 200, body: fixture('llamacpp.json') }
@@ -111,7 +111,7 @@ describe('the question how large a cache is', () => {
     assert.deepEqual([asked.length, reported], [3, [32_768, 4096]])
   })
 
-  it('is not asked any more when the engine is closed', async (t) => {
+  it('stops when the engine is closed', async (t) => {
     const { asked, watch, pass } = stage(t)
     await pass(0)
     watch.stop()
@@ -119,7 +119,7 @@ describe('the question how large a cache is', () => {
     assert.equal(asked.length, 1)
   })
 
-  it('is given up when the engine is closed, and its answer does not count any more', async (t) => {
+  it('is aborted when the engine is closed, and its answer is ignored', async (t) => {
     const { server, asked, given, held, reported, watch, pass } = stage(t, true)
     server.answer = { status: 200, body: fixture('llamacpp.json') }
     await pass(0)
@@ -138,7 +138,7 @@ describe('the question how large a cache is', () => {
     assert.deepEqual([timeoutMs, maxBytes], [5000, 4_194_304])
   })
 
-  it('takes no answer that is too long', async (t) => {
+  it('ignores an answer that is too long', async (t) => {
     const { server, asked, reported, pass } = stage(t)
     await pass(0)
     server.answer = { status: 200, body: fixture('llamacpp.json'), isWhole: false }

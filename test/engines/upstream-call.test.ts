@@ -275,7 +275,7 @@ describe('a call to an engine with several addresses', () => {
     })
   }
 
-  it('keeps 64 KiB of what an engine says when it refuses, and discards the rest', async (t) => {
+  it('keeps 64 KiB of an engine’s refusal, and discards the rest', async (t) => {
     const { mock: concat } = t.mock.method(Buffer, 'concat')
     const kept = (): number[] => concat.calls.map(({ result }) => result?.length ?? 0)
     const staged = stage(['refuses at length'])
@@ -320,7 +320,7 @@ describe('a call to an engine with several addresses', () => {
     assert.equal(codeOf(staged.end()), 'aborted')
   })
 
-  it('ends at once when the caller leaves before it is connected', async () => {
+  it('ends at once when the caller disconnects before it is connected', async () => {
     const staged = stage(['never connects', 'answers'])
     await staged.settle()
     staged.call.abort()
@@ -330,7 +330,7 @@ describe('a call to an engine with several addresses', () => {
     assert.deepEqual(staged.aborts, ['AbortError'])
   })
 
-  it('is with no engine while it waits to be sent once more', async () => {
+  it('is with no engine while it waits to be resent', async () => {
     const staged = stage(['closes its connection and never connects again'])
     await staged.settle()
     staged.call.abort()
@@ -338,7 +338,7 @@ describe('a call to an engine with several addresses', () => {
     assert.deepEqual([staged.sent, staged.call.isWithEngine(), codeOf(staged.end())], [[0], false, 'aborted'])
   })
 
-  it('sends nothing when the connection comes after the caller has left', async () => {
+  it('sends nothing when the connection opens after the caller has disconnected', async () => {
     const staged = stage(['connects late', 'answers'])
     await staged.settle()
     staged.call.abort()
@@ -374,7 +374,7 @@ describe('a call to an engine with several addresses', () => {
     }
   })
 
-  it('is with an engine from when it was sent until it is refused, and again when it is sent on', async () => {
+  it('is with an engine from when it was sent until it is refused, and again when it is resent', async () => {
     const silent = stage(['says nothing'])
     assert.equal(silent.call.isWithEngine(), false)
     await silent.settle()
@@ -416,7 +416,7 @@ describe('a call to an engine with several addresses', () => {
     later.call.abort()
   })
 
-  it('tells the balance what was cached', async () => {
+  it('reports to the balancer what was cached', async () => {
     const staged = stage(['answers'])
     await staged.settle()
     assert.deepEqual(staged.call.learn(7), { here: 7, anywhere: 1, isTelling: true })
@@ -472,7 +472,7 @@ describe('a call to an engine with several addresses', () => {
     ],
   ]
   for (const [behaviour, expected, seen] of ends) {
-    it(`ends with what its only engine did, which is known from then on: ${behaviour}`, async () => {
+    it(`ends with the outcome of its only engine, which is known from then on: ${behaviour}`, async () => {
       const staged = stage([behaviour])
       await staged.settle()
       passTime(DEADLINE_MS)
@@ -494,7 +494,7 @@ describe('a call to an engine with several addresses', () => {
     })
   }
 
-  it('fails without an address, and a caller who leaves puts no engine in doubt', async () => {
+  it('fails without an address, and a caller that disconnects does not put an engine in doubt', async () => {
     const staged = stage([])
     await staged.settle()
     const end = staged.end()
@@ -516,7 +516,7 @@ describe('a call to an engine with several addresses', () => {
     assert.deepEqual([end.error.code, end.error.param], ['context_length_exceeded', 'messages'])
   })
 
-  it('that is aborted at its deadline ends as it was ended first', async () => {
+  it('that is aborted at its deadline keeps its first outcome', async () => {
     const staged = stage(['says nothing'])
     await staged.settle()
     staged.call.abort()
@@ -525,7 +525,7 @@ describe('a call to an engine with several addresses', () => {
     assert.equal(codeOf(staged.end()), 'aborted')
   })
 
-  it('keeps its rules whatever the addresses do and whenever the caller leaves', async () => {
+  it('keeps its rules whatever the addresses do and whenever the caller disconnects', async () => {
     const plans = fc.array(fc.constantFrom(...behaviours), { maxLength: 6 })
     await fc.assert(
       fc.asyncProperty(plans, fc.option(fc.nat(20)), async (plan, leavesAfter) => {

@@ -91,7 +91,7 @@ describe('the calls of an engine with several addresses', () => {
     assert.deepEqual(callsOf(engines), [6, 7], 'both are idle, so the first takes each call')
   })
 
-  it('go to two addresses when they refuse, each once, and not to a third', async (t) => {
+  it('go to at most two addresses that refuse, each once', async (t) => {
     const { upstream, engines } = await stage(t, [refuse, refuse, refuse])
     const end = await ask(upstream)
     assert.ok(end.kind === 'failed' && end.error.code === 'upstream_error')
@@ -146,7 +146,7 @@ describe('a call that is aborted', () => {
 
 describe('an engine that is closed', () => {
   for (const retainers of [1, 2]) {
-    it(`stays open until every request that retains it has let go: ${retainers}`, async (t) => {
+    it(`stays open until every request that retains it has released it: ${retainers}`, async (t) => {
       const { upstream } = await stage(t, [answer])
       const letGo = Array.from({ length: retainers }, () => upstream.retain())
       let isClosed = false
@@ -184,7 +184,7 @@ describe('an engine', () => {
     assert.deepEqual(failures, [[engines[0]?.url, 'status 500']])
   })
 
-  it('shows the size of its caches if prompts go by them: as configured, or a guess', async (t) => {
+  it('shows the size of its caches if prompts are balanced by them: as configured, or a guess', async (t) => {
     const sizes = async (more: Partial<EngineDescription>): Promise<(number | undefined)[]> => {
       const { upstream } = await stage(t, [answer, answer], more)
       return upstream.addresses().map(({ cacheTokens }) => cacheTokens)
@@ -194,7 +194,7 @@ describe('an engine', () => {
     assert.deepEqual(await sizes({ cacheTokens: undefined, balance: 'prefix' }), [500_000, 500_000])
   })
 
-  it('takes the size of a cache from its server, and keeps to it', async (t) => {
+  it('uses the size of a cache that its server reports, and keeps it', async (t) => {
     const { upstream, engines } = await stage(
       t,
       [answer, answer],
@@ -208,7 +208,7 @@ describe('an engine', () => {
     )
   })
 
-  it('is asked whether it is well, and is not usable while no address is', async (t) => {
+  it('is probed, and is not usable while no address is', async (t) => {
     const { upstream, engines, changes } = await stage(
       t,
       [answer, answer],
@@ -234,7 +234,7 @@ describe('an engine', () => {
     assert.equal(changes.length, known, 'nothing is reported after it was closed')
   })
 
-  it('is asked for the size of its cache again when it was away', async (t) => {
+  it('is polled for the size of its cache again when it was down', async (t) => {
     const sizes = [700, 900]
     const { upstream, engines } = await stage(
       t,

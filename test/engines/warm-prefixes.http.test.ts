@@ -62,13 +62,13 @@ describe('a model with several addresses', () => {
     assert.ok(used.size > 1, 'different conversations go to different engines')
   })
 
-  it('goes by load alone if the catalog says so', async (t) => {
+  it('is balanced by load alone if the catalog configures it', async (t) => {
     const { weir, engines } = await stage(t, 3, { balance: 'least_busy' })
     for (let session = 1; session <= 4; session++) await ask(weir, opening(session))
     assert.deepEqual(callsOf(engines), [4, 0, 0], 'all are idle, so the first takes each call')
   })
 
-  it('tries one other address when the warm one fails, and forgets what was there', async (t) => {
+  it('tries one other address when the warm one fails, and forgets what was cached there', async (t) => {
     const { weir, engines } = await stage(t, 3)
     const messages = opening(1)
     await ask(weir, messages)
@@ -93,7 +93,7 @@ describe('a model with several addresses', () => {
     assert.equal(sum(callsOf(engines)) - sent, 2, 'two sends, and no third')
   })
 
-  it('sends nobody where another workspace was', async (t) => {
+  it('ignores where prompts of another workspace went', async (t) => {
     for (const isShared of [false, true]) {
       const { weir, engines } = await stage(t, 4, { share_prefixes: isShared })
       await weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
@@ -111,7 +111,7 @@ describe('a model with several addresses', () => {
     }
   })
 
-  it('spreads a prefix that everybody uses', async (t) => {
+  it('spreads a prefix that all callers use', async (t) => {
     const { weir, engines } = await stage(t, 2)
     const { opened, open } = gate()
     for (const engine of engines) engine.script = { hold: { afterTokens: 0, until: opened } }
@@ -129,7 +129,7 @@ describe('the report on cache hits', () => {
   const cacheOf = async (weir: TestWeir) =>
     ((await (await weir.call('/usage/cache')).json()) as { data: Record<string, unknown>[] }).data
 
-  it('says how much was cached, and where a prompt changed that was not', async (t) => {
+  it('shows how much was cached, and where a prompt without hits changed', async (t) => {
     const { weir, engines } = await stage(t, 2)
     for (const engine of engines) engine.script = { promptTokens: 1000, cachedTokens: 0 }
     for (const day of ['2026-11-15', '2026-11-16']) {

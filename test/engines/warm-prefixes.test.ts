@@ -62,7 +62,7 @@ describe('the address for a prompt', () => {
     assert.deepEqual([...seen].toSorted(), names, 'and all addresses get some')
   })
 
-  it('is one for a burst of a new prefix, with different questions and through several replicas', () => {
+  it('is the same for a burst with a new prefix, with different questions and through several replicas', () => {
     const replicas = [1, 2, 3].map(() => ({ state: warmPrefixes(names, CAPACITY), loads: [0, 0, 0, 0] }))
     const used = new Set<number>()
     for (let request = 0; request < 9; request++) {
@@ -97,7 +97,7 @@ describe('the address for a prompt', () => {
     }
   })
 
-  it('is the same for replicas that do not know a prefix, although their own calls differ by chance', () => {
+  it('is the same for replicas that do not know a prefix, even if their own calls differ by chance', () => {
     const busy = [8, 8, 8, 8]
     for (let seed = 1; seed <= 20; seed++) {
       const prompt = promptOf(prose(3000, seed))
@@ -133,8 +133,8 @@ describe('the address for a prompt', () => {
   })
 })
 
-describe('what an address was sent', () => {
-  it('is kept within the size of its cache, and the end of a prompt goes before its beginning', () => {
+describe('the record of what an address was sent', () => {
+  it('stays within the size of its cache, and loses the end of a prompt before its beginning', () => {
     const state = warmPrefixes(['one'], 20_000)
     const first = promptOf(prose(12_000, 1))
     send(state, first, [0])
@@ -147,7 +147,7 @@ describe('what an address was sent', () => {
     assert.ok(state.addresses[0]!.blocks.size < 200)
   })
 
-  it('is forgotten when its engine is gone', () => {
+  it('is forgotten when its engine is removed', () => {
     const state = warmPrefixes(['one'], CAPACITY)
     const prompt = promptOf(prose(5000, 1))
     send(state, prompt, [0])
@@ -156,7 +156,7 @@ describe('what an address was sent', () => {
     assert.equal(state.addresses[0]!.held, 0)
   })
 
-  it('is forgotten when cached tokens do not come twice, but only if the engine reports them', () => {
+  it('is forgotten when cached tokens are missing twice, but only if the engine reports them', () => {
     for (const isTelling of [true, false]) {
       const state = warmPrefixes(['one'], CAPACITY)
       const prompts = [1, 2, 3].map((seed) => promptOf(prose(5000, seed)))
@@ -177,7 +177,7 @@ describe('what an address was sent', () => {
 })
 
 describe('the size of a cache', () => {
-  it('may become known later; what is too much is then forgotten, the oldest first', () => {
+  it('may become known later; the excess is then forgotten, the oldest first', () => {
     const state = warmPrefixes(['http://a'], CAPACITY)
     const prompts = [1, 2, 3].map((seed) => promptOf(prose(20_000, seed)))
     for (const prompt of prompts) send(state, prompt, [0])
@@ -188,8 +188,8 @@ describe('the size of a cache', () => {
   })
 })
 
-describe('prompts that begin like no other', () => {
-  it('go to the least busy address once that has become plain, and agree on one again once they recur', () => {
+describe('prompts with unique beginnings', () => {
+  it('go to the least busy address once that is evident, and share one again once they recur', () => {
     const state = warmPrefixes(names, CAPACITY)
     const loads = [2, 2, 1, 2]
     const places = (seeds: readonly number[]): Set<number> =>

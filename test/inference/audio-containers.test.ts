@@ -16,7 +16,7 @@ describe('an MP3 file', () => {
     assert.ok(((await billedMs(mixed)) ?? 0) >= whole, String(await billedMs(mixed)))
   })
 
-  it('[M4] is not measured if decoders do not take its tag for one', async () => {
+  it('[M4] is not measured if decoders do not recognise its tag', async () => {
     const sound = clip('bare.mp3')
     const tag = Buffer.from('ID3\x04\x00\x00\x00\x00\x00\x00', 'latin1')
     const tagged = Buffer.concat([tag, sound])
@@ -62,7 +62,7 @@ describe('an MP4 file', () => {
     }
   })
 
-  it('[M4] is not measured without an index, or with one that is not complete', async () => {
+  it('[M4] is not measured without an index, or with an incomplete one', async () => {
     const file = mp4File([aac])
     const at = file.indexOf('moov', 0, 'latin1')
     assert.equal(await billedMs(file.subarray(0, at - 4)), undefined)

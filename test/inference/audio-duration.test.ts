@@ -100,7 +100,7 @@ describe('the length of a recording', () => {
     assert.ok(Math.abs((measured?.durationMs ?? 0) - 1700) <= 70, String(measured?.durationMs))
   })
 
-  it('is only claimed if a file without loss has more bytes than sound', async () => {
+  it('is only claimed if a lossless file has more bytes than sound', async () => {
     const wav = bytesOf('plain.wav')
     // A frame of 1,000 bytes instead of two, as some decoders believe and others do not.
     const frames = Buffer.from(wav)
@@ -158,7 +158,7 @@ describe('measuring any file', () => {
     await fc.assert(damage, { numRuns: 60 })
   })
 
-  it('takes little memory, whatever the file says it has', async () => {
+  it('takes little memory, whatever the file declares', async () => {
     const before = process.memoryUsage().rss
     const wav = (fields: Readonly<{ code: number; channels: number; block: number; samples: number }>): Buffer => {
       const file = Buffer.alloc(2 ** 20)
@@ -186,7 +186,7 @@ describe('measuring any file', () => {
     assert.ok(grown < 600 * 2 ** 20, `${Math.round(grown / 2 ** 20)} MiB`)
   })
 
-  it('leaves the event loop to others', async () => {
+  it('does not block the event loop', async () => {
     const { opus } = packetTracks()
     const long = webmFile({ ...opus, packets: Array.from({ length: 100 }, () => opus.packets).flat() })
     let turns = 0

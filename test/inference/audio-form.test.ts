@@ -211,7 +211,7 @@ describe('the answer to a recording', () => {
     segments: [{ start: 0, end: 1.5, text: ' Hello é', tokens: [1, 1.5, 'x'], seek: 0.6 }],
   }
 
-  it('has the type and the form that were asked for', async () => {
+  it('has the requested type and format', async () => {
     assert.deepEqual(await answerOf(spokenText), {
       type: 'application/json',
       text: '{"text":"Hello é","usage":{"type":"duration","seconds":2}}',
@@ -234,7 +234,7 @@ describe('the answer to a recording', () => {
     )
   })
 
-  it('has everything in its long form, with values for what an engine leaves out', async () => {
+  it('has everything in its long format, with values for what an engine omits', async () => {
     const verbose = { response_format: 'verbose_json', temperature: '0.5' }
     const { text = '' } =
       (await answerOf({ ...spokenText, words: [{ word: ' Hello ', start: 0, end: 1 }] }, verbose)) ?? {}
@@ -296,7 +296,7 @@ describe('the answer to a recording', () => {
     })
   })
 
-  it('is one segment if the engine says only the text, and none without a text', async () => {
+  it('is one segment if the engine returns only the text, and none without a text', async () => {
     const segmentsOf = async (engine: object, task: 'transcribe' | 'translate' = 'transcribe'): Promise<unknown> => {
       const answer = await answerOf(engine, { response_format: 'verbose_json' }, { task })
       const { segments, language } = JSON.parse(answer?.text ?? '') as {

@@ -44,7 +44,7 @@ describe('the format of a recording', () => {
     })
   }
 
-  it('is not known if a part of its mark is missing', async () => {
+  it('is unknown if a part of its signature is missing', async () => {
     for (const file of ['', 'RIFF', 'RIFF____AVI ', 'RIFX____WAVE', 'Ogg_', 'ftyp____', 'fLa', '\x1a\x45\xdf']) {
       assert.equal(await formatIn(text(file)), undefined, file)
     }
@@ -103,7 +103,7 @@ describe('the tags before a recording', () => {
     assert.equal(await formatIn(tags(17)), undefined)
   })
 
-  it('may be cut off', async () => {
+  it('may be truncated', async () => {
     for (let bytes = 0; bytes <= 10; bytes++) assert.equal(await formatIn(tag(300).subarray(0, bytes)), undefined)
   })
 })

@@ -78,7 +78,7 @@ describe('transcriptions', () => {
     }
   })
 
-  it('[E8, E10] come in every format, exactly', async (t) => {
+  it('[E8, E10] are returned in every format, exactly', async (t) => {
     const { send } = await audioStage(t)
     const formats: readonly [string, string, string][] = [
       ['json', 'application/json', `{"text":"${sentence}","usage":{"type":"duration","seconds":1.7}}`],
@@ -139,7 +139,7 @@ describe('transcriptions', () => {
     }
   })
 
-  it('[E10] have words if the caller asks for them', async (t) => {
+  it('[E10] have words if the caller requests them', async (t) => {
     const { send, engine } = await audioStage(t)
     const words = [{ word: ' A', start: 0, end: 0.1, probability: 0.9 }]
     engine.answer = () => ({ body: { ...transcription, words } })
@@ -323,7 +323,7 @@ describe('billing of audio', () => {
     )
   })
 
-  it('[M4] leaves out refused and failed requests', async (t) => {
+  it('[M4] omits refused and failed requests', async (t) => {
     const { send, engine, weir } = await audioStage(t)
     engine.answer = () => ({ status: 500, body: {} })
     assert.equal((await refusalOf(await send())).code, 'upstream_error')
@@ -490,7 +490,7 @@ describe('an upload over the limit', () => {
   }
 })
 
-describe('a caller that leaves', () => {
+describe('a caller that disconnects', () => {
   it('in the middle of an upload leaves nothing behind', async (t) => {
     const { weir, engine } = await audioStage(t)
     const client = await rawClient(weir.base)
@@ -638,7 +638,7 @@ describe('the spool', () => {
     }
   })
 
-  it('refuses what the disk has no room for, and takes it when there is room again', async (t) => {
+  it('refuses uploads that do not fit on the disk, and accepts them when there is space again', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-spool-'))
     t.after(() => rmSync(folder, { recursive: true }))
     const space = { size: 1000, free: 650 }
@@ -662,7 +662,7 @@ describe('the spool', () => {
     await other.close()
   })
 
-  it('gives back what could not be written, and says so', async (t) => {
+  it('frees what could not be written, and reports it', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-spool-'))
     t.after(() => rmSync(folder, { recursive: true }))
     const roomy = roomyDisk()

@@ -217,7 +217,7 @@ for (const [path, schema] of Object.entries(schemas)) {
         40,
       ))
 
-    it('a body that is cut off anywhere, or is not valid UTF-8', async () => {
+    it('a body that is truncated anywhere, or is not valid UTF-8', async () => {
       const bytes = Buffer.from(JSON.stringify(good[path]))
       for (let length = 1; length < bytes.length; length += 3) {
         assert.equal(refusal(path, await send(path, Buffer.from(bytes.subarray(0, length)))).code, 'invalid_json')
@@ -262,7 +262,7 @@ for (const [path, schema] of Object.entries(schemas)) {
 }
 
 describe('the generated tests', () => {
-  it('cover every endpoint of the served document that takes JSON', async (t) => {
+  it('cover every endpoint of the served document that accepts JSON', async (t) => {
     t.diagnostic(`SEED=${seed}`)
     const served = (await (await weir.call('/openapi.json', { key: null })).json()) as ApiDocument
     assert.deepEqual(schemasOf(served), schemas)

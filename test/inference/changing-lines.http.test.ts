@@ -39,7 +39,7 @@ describe('a line that changes', () => {
     ])
   })
 
-  it('stays where it is if there is nothing to move, or nowhere to go', () => {
+  it('stays in place if there is nothing to move, or no place to move it to', () => {
     const user: ChatMessage = { role: 'user', content: 'sum: 1' }
     const system: ChatMessage = { role: 'system', content: 'sum: 1' }
     assert.equal(moved([system, user], 'other'), undefined)

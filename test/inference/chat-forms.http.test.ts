@@ -55,7 +55,7 @@ for (const form of Object.keys(forms) as Form[]) {
       assert.match(response.headers.get('x-queue-wait-ms') ?? '', /^[1-9]\d*$/)
     })
 
-    it('[A7] ends at the limit, and bills no more, if the engine goes on', async (t) => {
+    it('[A7] ends at the limit, and bills no more, if the engine continues', async (t) => {
       const tokens = Array.from({ length: 200 }, (_, index) => ` word${index}`)
       const stage = await chatStage(t, { script: { tokens } })
       const name = form === '/messages' ? 'max_tokens' : 'max_output_tokens'
@@ -75,7 +75,7 @@ for (const form of Object.keys(forms) as Form[]) {
 }
 
 describe('x-api-key', () => {
-  it('[A3] is a key on every endpoint, and Authorization wins over it', async (t) => {
+  it('[A3] is a key on every endpoint, and Authorization takes precedence', async (t) => {
     const stage = await chatStage(t)
     const body = { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] }
     assert.equal((await ask(stage, '/chat/completions', body)).status, 200)
@@ -90,12 +90,12 @@ describe('x-api-key', () => {
   })
 })
 
-describe('a call that the forms with blocks cannot show', () => {
+describe('a call that the forms with blocks cannot represent', () => {
   const piece = (index: number, text: string, head: object = {}, name?: string): object => ({
     tool_calls: [{ index, ...head, function: { name, arguments: text } }],
   })
 
-  it('[A10] ends a stream with an error, as an engine does that goes on after the end of a call', async (t) => {
+  it('[A10] ends a stream with an error, like an engine that continues after the end of a call', async (t) => {
     const stage = await chatStage(t, {
       script: {
         handle(_, response) {
@@ -120,7 +120,7 @@ describe('a call that the forms with blocks cannot show', () => {
     )
   })
 
-  it('[A10] has arguments that are no object as a text, unless the limit cut them', async (t) => {
+  it('[A10] has arguments that are not an object as text, unless the limit cut them', async (t) => {
     for (const [text, finishReason, input] of [
       ["{'x': 1}", 'tool_calls', { INVALID_JSON: "{'x': 1}" }],
       ['[1]', 'stop', { INVALID_JSON: '[1]' }],

@@ -74,7 +74,7 @@ const endings = fc.constantFrom('stop', 'length', 'tool_calls', 'content_filter'
 
 describe('the events of /messages', () => {
   for (const thinking of ['shown', 'sealed', 'hidden'] as const) {
-    it(`[A2] open and close one block after the other, and say everything once (thinking ${thinking})`, () => {
+    it(`[A2] open and close one block after the other, and send everything once (thinking ${thinking})`, () => {
       fc.assert(
         fc.property(written, endings, (deltas, reason) => {
           const events = eventsOf(
@@ -218,7 +218,7 @@ function requireStableStarts(all: readonly ChatMessage[][]): void {
 }
 
 describe('a growing conversation', () => {
-  it('[A9] keeps its start on /messages, whatever comes', () => {
+  it('[A9] keeps its beginning on /messages, whatever follows', () => {
     const turns = [
       { role: 'user' as const, content: [{ type: 'text', text: 'Fix it.', cache_control: { type: 'ephemeral' } }] },
       { role: 'system' as const, content: 'The folder is empty.' },
@@ -243,7 +243,7 @@ describe('a growing conversation', () => {
     assert.equal(all.at(-1)?.[2]?.reasoning_content, 'Hm.')
   })
 
-  it('[A9] keeps its start on /responses, whatever comes', () => {
+  it('[A9] keeps its beginning on /responses, whatever follows', () => {
     const without = { add() {}, hint: () => undefined, warnings: [] }
     const items = [
       { type: 'message', role: 'developer' as const, content: 'Be brief.' },
@@ -276,7 +276,7 @@ describe('a growing conversation', () => {
     assert.equal(chatToolName('plain_name-1.2'), 'plain_name-1.2')
   })
 
-  it('[A5] leaves images of tools out for a model without eyes, and tells it so', () => {
+  it('[A5] omits images of tools for a model without vision, and tells the model', () => {
     const chat = conversation(model)
     chat.result('call_1', [textPart('A map:'), { type: 'image_url', image_url: { url: 'data:,' } }])
     assert.deepEqual(chat.messages(), [
@@ -289,8 +289,8 @@ describe('a growing conversation', () => {
   })
 })
 
-describe('a body that was made here', () => {
-  it('knows its fields as if it had been scanned', () => {
+describe('a body that was generated here', () => {
+  it('has its fields as if it had been scanned', () => {
     const value = { model: 'x', messages: [{ content: 'é'.repeat(200_000) }], absent: undefined, stream: true }
     const { bytes, scan } = madeBody(value)
     assert.deepEqual(JSON.parse(bytes.subarray(HEADROOM).toString()), JSON.parse(JSON.stringify(value)))

@@ -126,7 +126,7 @@ const word = fc.oneof(
 )
 
 describe('a relayed chat stream', () => {
-  it('[E2] has the role, the engine’s words and the finish_reason, whatever the engine’s habits and however it is cut', () => {
+  it('[E2] has the role, the engine’s text and the finish_reason, whatever the engine’s habits and however it is split', () => {
     fc.assert(
       fc.property(fc.array(word, { maxLength: 8 }), habits, cuts, (words, habit, places) => {
         const relay = relayOf()
@@ -152,7 +152,7 @@ describe('a relayed chat stream', () => {
     )
   })
 
-  it('[E2] does not depend on where the bytes are cut, whatever they are', () => {
+  it('[E2] does not depend on where the bytes are split, whatever they are', () => {
     const line = fc.oneof(
       fc.constantFrom(
         'data: [DONE]',
@@ -357,7 +357,7 @@ describe('a relayed chat stream', () => {
     )
   })
 
-  it('[E2] reports the engine’s last count, and ends with it only if the caller asked for usage', () => {
+  it('[E2] reports the engine’s last count, and ends with it only if the caller requested usage', () => {
     const usage = (tokens: number): object => ({ usage: { prompt_tokens: 5, completion_tokens: tokens } })
     for (const includeUsage of [true, false]) {
       const relay = relayOf({ includeUsage })

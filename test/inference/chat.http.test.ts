@@ -135,7 +135,7 @@ const toolCall = (changes: object): object => ({
   ],
 })
 
-describe('chat: requests that are refused, and their messages', () => {
+describe('chat requests that are refused, and their messages', () => {
   const missing = 'missing_required_parameter'
   const type = 'invalid_type'
   const value = 'invalid_value'
@@ -341,7 +341,7 @@ describe('chat: requests that are refused, and their messages', () => {
   })
 })
 
-describe('chat: requests that are accepted, and what the engine receives', () => {
+describe('chat requests that are accepted, and what the engine receives', () => {
   const bounds: Record<string, readonly object[]> = {
     temperature: [{ temperature: 0 }, { temperature: 2 }, { temperature: 0.7 }],
     top_p: [{ top_p: 0 }, { top_p: 1 }],
@@ -400,7 +400,7 @@ describe('chat: requests that are accepted, and what the engine receives', () =>
     assert.equal(lastCall().headers.authorization, undefined, 'the caller’s key went to the engine')
   })
 
-  it('streaming asks the engine for usage, including running usage', async () => {
+  it('streaming requests usage from the engine, including running usage', async () => {
     const expected = {
       model: 'engine-name',
       max_tokens: 256,
@@ -531,7 +531,7 @@ describe('chat: requests that are accepted, and what the engine receives', () =>
   })
 })
 
-describe('chat: parameters a model does not list', () => {
+describe('chat parameters that a model does not list', () => {
   const noOperations = {
     n: 1,
     top_p: 1,
@@ -577,7 +577,7 @@ describe('chat: parameters a model does not list', () => {
     assertRefused({ model: 'meta/plain', temperature: 99 }, 'invalid_value', 'temperature'))
 })
 
-describe('chat: how much output', () => {
+describe('the output limit of a chat', () => {
   /** One message to a model without a tokenizer. */
   const inputOf = (content: string): TokenEstimate => sumOf([textTokens(content, undefined), messageTokens(1)])
 
@@ -670,7 +670,7 @@ describe('chat: how much output', () => {
     assert.equal(stage.engine.calls[0]?.body['max_tokens'], 41)
   })
 
-  it('[E12] a request larger than the context is refused with the words that SDKs look for', async () => {
+  it('[E12] a request larger than the context is refused with the message that SDKs recognise', async () => {
     const content = 'x'.repeat(30_000)
     const body = { messages: [{ role: 'user', content }], max_tokens: 4096 }
     await assertRefused(body, 'context_length_exceeded', 'messages')
@@ -698,7 +698,7 @@ describe('chat: how much output', () => {
   })
 })
 
-describe('chat: images', () => {
+describe('images in a chat', () => {
   const image = (url: unknown, role = 'user'): object => ({
     model: 'meta/eyes',
     messages: [
@@ -766,7 +766,7 @@ describe('chat: images', () => {
     )
   })
 
-  it('an address is refused unless the operator allows its host: neither Weir nor the engine fetches it', async () => {
+  it('a URL is refused unless the operator allows its host: neither Weir nor the engine fetches it', async () => {
     const otherPort = imagesAt.replace(/\d+$/, '1')
     for (const url of [
       'http://169.254.169.254/latest/meta-data',
@@ -812,7 +812,7 @@ describe('chat: images', () => {
   })
 })
 
-describe('chat: the body', () => {
+describe('the body of a chat', () => {
   it('[X1] anything but a JSON object is refused', async () => {
     const bad = [
       '',
@@ -904,7 +904,7 @@ describe('chat: the body', () => {
   })
 })
 
-describe('chat: the answer', () => {
+describe('the answer of a chat', () => {
   it('[E1] is exactly a chat.completion', async () => {
     engine.script = { tokens: ['Hel', 'lo'], promptTokens: 10, cachedTokens: 4 }
     const before = Math.floor(Date.now() / 1000)
@@ -1032,7 +1032,7 @@ describe('chat: the answer', () => {
     }
   })
 
-  it('[E1] is an error when it has fewer choices than were asked for', async () => {
+  it('[E1] is an error when it has fewer choices than were requested', async () => {
     const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }]
     const usage = { prompt_tokens: 1, completion_tokens: 2 }
     engine.script = { handle: (_call, response) => void response.end(JSON.stringify({ choices, usage })) }
@@ -1067,7 +1067,7 @@ describe('chat: the answer', () => {
   })
 })
 
-describe('chat: an answer with more output than was allowed', () => {
+describe('a chat answer with more output than was allowed', () => {
   interface Answer {
     choices: { index: number; message: Record<string, unknown>; logprobs: unknown; finish_reason: string }[]
     usage: Record<string, number>
@@ -1121,7 +1121,7 @@ describe('chat: an answer with more output than was allowed', () => {
     }
   })
 
-  it('[E12] by a count that cannot be right stays as it is, and is billed no more than was allowed', async () => {
+  it('[E12] by an impossible count is unchanged, and is billed no more than was allowed', async () => {
     const { choices, row } = await answerTo({ max_tokens: 5 }, [says('Hi there')], counting(90_000_000, 90_000_000))
     assert.deepEqual([choices[0]?.message['content'], choices[0]?.finish_reason], ['Hi there', 'stop'])
     assert.deepEqual([row.outputTokens, row.estimated], [5, true])
@@ -1154,7 +1154,7 @@ describe('chat: an answer with more output than was allowed', () => {
     assert.ok(text.startsWith(calls[0]!.function.arguments) && calls[0]!.function.arguments.length < 30)
   })
 
-  it('[E12] in one of n choices has the others as they are', async () => {
+  it('[E12] in one of n choices does not change the others', async () => {
     const choicesSent = [says(words(500)), says('Hi')].map((choice, index) => ({ ...choice, index }))
     for (const usage of [counting(501), undefined]) {
       const { choices, row } = await answerTo({ max_tokens: 5, n: 2 }, choicesSent, usage)
@@ -1167,7 +1167,7 @@ describe('chat: an answer with more output than was allowed', () => {
     }
   })
 
-  it('[E12] in choices that nobody asked for reaches nobody', async () => {
+  it('[E12] in choices that were not requested is dropped', async () => {
     const { choices, row } = await answerTo({ max_tokens: 5 }, [says('a'), says('b'), says('c')], counting(3))
     assert.deepEqual(
       choices.map(({ message }) => message['content']),
@@ -1176,7 +1176,7 @@ describe('chat: an answer with more output than was allowed', () => {
     assert.equal(row.outputTokens, 3)
   })
 
-  it('[E12] is told from one that keeps to the limit, however long its words are', async () => {
+  it('[E12] is distinguished from one that keeps the limit, however long its words are', async () => {
     const long = ['Donaudampfschifffahrtsgesellschaft '.repeat(5), words(5), ' '.repeat(600), '-'.repeat(300)]
     for (const text of long) {
       for (const usage of [counting(5), undefined]) {

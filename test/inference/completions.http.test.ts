@@ -122,7 +122,7 @@ describe('POST /completions', () => {
 })
 
 describe('a streamed completion', () => {
-  it('[E3] comes in pieces with one id, an index on every choice, and a finish_reason at the end', async (t) => {
+  it('[E3] arrives in pieces with one id, an index on every choice, and a finish_reason at the end', async (t) => {
     const made = await stage(t)
     streams(made, [piece(' thr'), piece('ough.'), piece('', 'stop'), { choices: [], usage }])
     const response = await made.post('/completions', { prompt: 'x', stream: true })
@@ -143,7 +143,7 @@ describe('a streamed completion', () => {
     })
   })
 
-  it('[E3] ends with the usage if the caller asked for it', async (t) => {
+  it('[E3] ends with the usage if the caller requested it', async (t) => {
     const made = await stage(t)
     streams(made, [piece(' through.', 'length'), { choices: [], usage }])
     const body = { prompt: 'x', stream: true, stream_options: { include_usage: true } }
@@ -272,7 +272,7 @@ describe('a completion with more output than was allowed', () => {
     }
   })
 
-  it('[E12] by a count that cannot be right stays as it is, and is billed no more than was allowed', async (t) => {
+  it('[E12] by an impossible count is unchanged, and is billed no more than was allowed', async (t) => {
     const made = await stage(t)
     const counted = { prompt_tokens: 90_000_000, completion_tokens: 90_000_000 }
     const body = { prompt: ['1', '2'], n: 2, max_tokens: 5 }
@@ -292,7 +292,7 @@ describe('a completion with more output than was allowed', () => {
     assert.equal((await made.weir.ledger()).length, 2)
   })
 
-  it('[E12] is cut in a stream for each prompt by itself', async (t) => {
+  it('[E12] is cut in a stream for each prompt separately', async (t) => {
     const made = await stage(t)
     const both = Array.from({ length: 20 }, () => [piece('word ', null, 0), piece('word ', null, 1)]).flat()
     streams(made, [...both, piece('', 'stop', 0), piece('', 'stop', 1)])

@@ -36,7 +36,7 @@ describe('a parameter that the model does not list', () => {
     const accepted = (value: unknown, model = none) =>
       acceptedParameters({ [name]: value }, { [name]: {} }, new Set(), model, {})
 
-    it(`is allowed when it asks for what happens anyway, and is not sent on: ${name}`, () => {
+    it(`is allowed when it has no effect, and is not forwarded: ${name}`, () => {
       for (const value of [...usual, null, undefined]) assert.equal(accepted(value).size, 0)
     })
 
@@ -60,7 +60,7 @@ describe('a parameter that the model does not list', () => {
 })
 
 describe('best_of', () => {
-  it('asks for what happens anyway when it is as many as n', () => {
+  it('has no effect when it equals n', () => {
     const accepted = (request: Readonly<Record<string, unknown>>) =>
       acceptedParameters(request, { n: {}, best_of: {} }, new Set(), { ...none, supportedParameters: ['n'] }, {})
     assert.deepEqual([...accepted({ n: 2, best_of: 2 })], ['n'])
@@ -68,17 +68,17 @@ describe('best_of', () => {
   })
 })
 
-describe('a parameter that the engine does not take', () => {
+describe('a parameter that the engine does not accept', () => {
   const lists = { ...none, supportedParameters: ['n'] }
 
-  it('is refused although the model lists it', () => {
+  it('is refused even if the model lists it', () => {
     assert.throws(() => acceptedParameters({ n: 2 }, { n: {} }, new Set(), lists, { n: 'refused' }), {
       code: 'unsupported_parameter',
       param: 'n',
     })
   })
 
-  it('is left out when it asks for what happens anyway', () => {
+  it('is omitted when it has no effect', () => {
     assert.equal(acceptedParameters({ n: 1 }, { n: {} }, new Set(), lists, { n: 'refused' }).size, 0)
   })
 })

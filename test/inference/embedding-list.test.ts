@@ -98,7 +98,7 @@ for (const form of ['base64', 'float'] as const) {
       requireSame(passed(form, bytesOf({ data, usage }), 65_536, 8), { data, rest: { data: [], usage } })
     })
 
-    it('are read whole instead when there are few, or when the first have another format', () => {
+    it('are read as a whole instead when there are few, or when the first have another format', () => {
       const others: readonly (readonly [string, unknown])[] = [
         ['few', { data: items(2) }],
         ['another order', { data: items().toReversed() }],
@@ -126,7 +126,7 @@ for (const form of ['base64', 'float'] as const) {
       assert.equal(fateOf(muchAfter, muchAfter.length), 'whole', 'much after it, all at once')
     })
 
-    it('break when the format changes on the way', () => {
+    it('break when the format changes midway', () => {
       const last = COUNT - 1
       const others: readonly (readonly [string, unknown])[] = [
         ['fewer', { data: items(last) }],
@@ -174,14 +174,14 @@ for (const form of ['base64', 'float'] as const) {
       }
     })
 
-    it('may have up to 1 KiB before them, or are read whole', () => {
+    it('may have up to 1 KiB before them, or are read as a whole', () => {
       const answer = (length: number): Buffer => bytesOf({ id: 'x'.repeat(length), data: items(), usage })
       const most = 1024 - '{"id":"","data":['.length
       assert.equal(fateOf(answer(most)), 'passed')
       assert.equal(fateOf(answer(most + 1)), 'whole')
     })
 
-    it('are read whole if two of them do not fit into a megabyte', () => {
+    it('are read as a whole if two of them do not fit into a megabyte', () => {
       const list = embeddingList(COUNT, form)
       const start = Buffer.from(`{"data":[{"object":"embedding","index":0,"embedding":${form === 'base64' ? '"' : '['}`)
       assert.equal(list.push(start), undefined)

@@ -94,7 +94,7 @@ describe('embeddings', () => {
     assert.deepEqual(engine.calls[0]?.body, { model: 'engine-name', input: ['one'], encoding_format: 'float' })
   })
 
-  it('[E4] are little-endian float32 in base64 if the caller asks for it', async (t) => {
+  it('[E4] are little-endian float32 in base64 if the caller requests it', async (t) => {
     const { post, engine } = await stage(t)
     const response = await post('/embeddings', { input: ['one', 'three'], encoding_format: 'base64' })
     assert.deepEqual(await vectorsOf(response), [base64(vectorOf('one')), base64(vectorOf('three'))])
@@ -322,7 +322,7 @@ for (const encoding of ['base64', 'float']) {
       },
     )
 
-    it('[E4] in another format is read whole, and converted to ours', async (t) => {
+    it('[E4] in another format is read as a whole, and converted to ours', async (t) => {
       const { post, engine } = await stage(t)
       engine.script = { handle: (call, response) => void response.end(answerTo(call).replaceAll('":', '": ')) }
       const response = await post('/embeddings', large)
@@ -359,7 +359,7 @@ describe('an invalid embeddings request', () => {
     })
   }
 
-  it('[E12] with a text larger than the context is refused with its place; many that fit are accepted', async (t) => {
+  it('[E12] with a text larger than the context is refused with its index; many that fit are accepted', async (t) => {
     const { post } = await stage(t)
     const long = 'river '.repeat(400)
     const refusal = await refusalOf(await post('/embeddings', { input: ['one', long] }))
@@ -384,7 +384,7 @@ describe('an invalid embeddings request', () => {
   })
 })
 
-describe('an engine that does not answer what was asked', () => {
+describe('an engine that does not return what was requested', () => {
   const item = { object: 'embedding', index: 0, embedding: [1] }
   const answers: readonly [string, unknown][] = [
     ['fewer vectors', { data: [item] }],
@@ -421,7 +421,7 @@ describe('an engine that does not answer what was asked', () => {
     }
   }
 
-  it('[E4] has its usage estimated when the reported one makes no sense', async (t) => {
+  it('[E4] has its usage estimated when the reported one is impossible', async (t) => {
     const { post, answer, weir } = await stage(t)
     answer((call) => ({ ...embed(call), usage: { prompt_tokens: -1 } }))
     const response = await post('/embeddings', { input: 'A weir in a river.' })

@@ -22,7 +22,7 @@ describe('the limits of a request', () => {
     assert.equal(chatToolName('x'.repeat(65)).length, 64)
   })
 
-  it('[A6] tell an input that fills the context from one that only leaves too little room', () => {
+  it('[A6] distinguish an input that fills the context from one that only leaves too little room', () => {
     const messageFor = (input: number): string =>
       messagesError(
         new ApiError('context_length_exceeded', 'too long', { tokens: { input, output: 5, limit: 100 } }),

@@ -62,7 +62,7 @@ function stage() {
 }
 
 describe('the engine calls of a request', () => {
-  it('are aborted when the caller leaves, and none starts after that', async () => {
+  it('are aborted when the caller disconnects, and none starts after that', async () => {
     const { calls, log, state, gone, end } = stage()
     const first = calls.run(call(1))
     for (const leave of gone) leave()
@@ -74,7 +74,7 @@ describe('the engine calls of a request', () => {
     assert.deepEqual(log, ['abort 1'])
   })
 
-  it('say when none of them is running: at once if none is, also between two of them', async () => {
+  it('report when none of them is running: at once if none is, also between two of them', async () => {
     const { calls, end } = stage()
     const idle: string[] = []
     calls.whenIdle(() => idle.push('before'))

@@ -163,15 +163,15 @@ for (const kind of engineKinds) {
         const given = (sample as Readonly<Record<string, unknown>>)[name]
 
         if (support === 'refused') {
-          it(`does not take ${name} for ${operation}: it is refused`, async () => {
+          it(`does not accept ${name} for ${operation}: it is refused`, async () => {
             await assert.rejects(sentTo(kind, operation, sample), { code: 'unsupported_parameter', param: name })
           })
         } else if (support === 'weir') {
-          it(`never sees ${name} for ${operation}: Weir does it`, async () => {
+          it(`never receives ${name} for ${operation}: Weir handles it`, async () => {
             for (const text of await sentTo(kind, operation, sample)) assert.ok(!text.includes(`"${name}"`), text)
           })
         } else if (support === 'taken') {
-          it(`takes ${name} for ${operation}`, async () => {
+          it(`accepts ${name} for ${operation}`, async () => {
             for (const text of await sentTo(kind, operation, sample)) {
               // Some image servers read their arguments from the prompt.
               const seen = (JSON.parse(text) as Readonly<Record<string, unknown>>)[name]
@@ -183,7 +183,7 @@ for (const kind of engineKinds) {
             }
           })
         } else {
-          it(`takes ${name} for ${operation} as ${support.as}`, async () => {
+          it(`accepts ${name} for ${operation} as ${support.as}`, async () => {
             for (const text of await sentTo(kind, operation, sample)) {
               const seen = JSON.parse(text) as Readonly<Record<string, unknown>>
               const expected: unknown = support.value ? support.value(given, { ...sample }) : given
@@ -236,7 +236,7 @@ describe('a translated parameter', () => {
     return forwardedParameters(request, new Set(Object.keys(request)), support)
   }
 
-  it('keeps the arguments that the caller has for the template', () => {
+  it('keeps the caller’s arguments for the template', () => {
     const { keeps, translated } = send('llamacpp', {
       reasoning_effort: 'none',
       chat_template_kwargs: { colour: 'blue', reasoning_effort: 'low' },
@@ -246,12 +246,12 @@ describe('a translated parameter', () => {
     assert.ok(!keeps('chat_template_kwargs'), 'the field is sent once')
   })
 
-  it('switches top_k off with 0 where -1 is not known', () => {
+  it('turns top_k off with 0 if the engine does not accept -1', () => {
     assert.deepEqual(send('llamacpp_python', { top_k: -1 }).translated, { top_k: 0 })
     assert.deepEqual(send('llamacpp_python', { top_k: 40 }).translated, { top_k: 40 })
   })
 
-  it('hands a schema over in the form that the server reads', () => {
+  it('passes a schema in the form that the server reads', () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } }
     const format = { type: 'json_schema', json_schema: { name: 'a', schema } }
     assert.deepEqual(send('llamacpp_python', { response_format: format }).translated, {

@@ -9,12 +9,12 @@ const options = {
   limit: { maxTokens: 100, choices: 2, generated: 2, tokenizer: undefined },
 }
 
-describe('a stream whose engine says twice why a choice ended', () => {
+describe('a stream whose engine sends the end of a choice twice', () => {
   for (const [kind, open] of [
     ['chat', chatStream],
     ['completions', completionsStream],
   ] as const) {
-    it(`says it once for each choice: ${kind}`, () => {
+    it(`sends it once for each choice: ${kind}`, () => {
       const relay = open(head, options)
       const said = [0, 0, 1, 1].map((index) => {
         const choice = { index, delta: {}, text: '', finish_reason: index === 0 ? 'stop' : 'length' }

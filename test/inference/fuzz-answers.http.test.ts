@@ -166,10 +166,10 @@ describe(`a fuzz of engines' answers, WEIR_SEED=${seed}`, () => {
   it(`${WHOLE} complete answers`, async (t) => t.diagnostic(await send(WHOLE, wholeAnswer)))
   it(`${STREAMED} streams`, async (t) => t.diagnostic(await send(STREAMED, streamedAnswer)))
 
-  it('leaves nothing behind: lanes, holds, intents, spool, connections, memory and log are as before', () =>
+  it('leaves nothing behind: lanes, reservations, intents, spool, connections, memory and log are as before', () =>
     stage.assertAtRest())
 
-  it('bills what the answers say, and nothing for a failure', async () => {
+  it('bills what the answers report, and nothing for a failure', async () => {
     const rows = new Map((await stage.ledger()).map((row) => [row.requestId, row]))
     for (const [requestId, end] of endings) {
       const row = rows.get(requestId)

@@ -42,8 +42,8 @@ const text = fc.array(
   { maxLength: 30 },
 )
 
-describe('the tokens that a text has at least', () => {
-  it('[E12] are never more than a tokenizer finds', () => {
+describe('the least number of tokens of a text', () => {
+  it('[E12] is never more than a tokenizer finds', () => {
     fc.assert(
       fc.property(text, (parts) => {
         const whole = parts.join('')
@@ -57,7 +57,7 @@ describe('the tokens that a text has at least', () => {
     )
   })
 
-  it('[E12] are as many as its words', () => {
+  it('[E12] is at least the number of its words', () => {
     assert.equal(leastTokensOf('A weir lets a river through.\n\n  It has 2 gates.'), 10)
     assert.equal(leastTokensOf(' '.repeat(1280)), 10)
     assert.equal(leastTokensOf(''), 0)
@@ -65,7 +65,7 @@ describe('the tokens that a text has at least', () => {
 })
 
 describe('the meter of a streamed choice', () => {
-  it('[E12] never stops an engine that keeps to its limit, however it cuts its text into events', () => {
+  it('[E12] never stops an engine that keeps its limit, however it splits its text into events', () => {
     fc.assert(
       fc.property(text, fc.array(fc.nat(), { maxLength: 40 }), (parts, places) => {
         const whole = parts.join('')
@@ -85,7 +85,7 @@ describe('the meter of a streamed choice', () => {
     )
   })
 
-  it('[E12] believes the engine’s count, and that an event has a token', () => {
+  it('[E12] trusts the engine’s count, and that an event has a token', () => {
     const meter = choiceMeter(limitOf(5), 0)
     assert.equal(meter.take('six words in a single token', 1, false), undefined)
     assert.equal(meter.take('a', 4, false), undefined)
@@ -99,14 +99,14 @@ describe('the meter of a streamed choice', () => {
     )
   })
 
-  it('[E12] lets an engine count its last token, which nobody sees', () => {
+  it('[E12] allows an engine to count its last token, which is not sent', () => {
     const meter = choiceMeter(limitOf(1), 0)
     assert.equal(meter.take('a', 1, false), undefined)
     assert.equal(meter.take(undefined, 2, true), undefined)
     assert.ok(meter.take(undefined, 2, false), 'but not go on without a word')
   })
 
-  it('[E12] lets each choice repeat its own prompt', () => {
+  it('[E12] allows each choice to repeat its own prompt', () => {
     const limit = limitOf(1, { choices: 4, echoedCharacters: [3, 5] })
     for (const [index, echo] of ['abc', 'abc', 'abcde', 'abcde'].entries()) {
       const meter = choiceMeter(limit, index)

@@ -229,7 +229,7 @@ before(async () => {
 })
 after(() => stage.stop())
 
-describe('a body with a hostile field does not hold up other callers', () => {
+describe('a body with a hostile field does not delay other callers', () => {
   for (const [number, { path, schema }] of endpoints.entries()) {
     const fields = fieldsOf(schema)
     const send = (field: Field, json: string): Promise<void> =>
@@ -305,7 +305,7 @@ describe('a body with a hostile field does not hold up other callers', () => {
   })
 })
 
-describe('a hostile form does not hold up other callers', () => {
+describe('a hostile form does not delay other callers', () => {
   const { schema } = requests.find(({ contentType }) => contentType.startsWith('multipart')) ?? assert.fail()
   for (const name of Object.keys(schema.properties ?? {}).filter((it) => it !== 'file')) {
     it(`texts of the largest size in ${name}`, async () => {
@@ -325,7 +325,7 @@ describe('a hostile form does not hold up other callers', () => {
   }
 })
 
-describe("a hostile body of the operator's or the console's API does not hold up other callers", () => {
+describe("a hostile body of the operator's or the console's API does not delay other callers", () => {
   const own = requests.filter(({ access }) => access !== 'key')
   for (const { method, path, schema, access, example } of own) {
     it(`${method} ${path}`, async () => {

@@ -156,7 +156,7 @@ describe('POST /images/generations', () => {
     assert.deepEqual(Object.keys(engine.calls[0]?.body ?? {}), ['model', 'prompt', 'n', 'response_format'])
   })
 
-  it('refuses a parameter that the model does not list, unless it asks for the default', async () => {
+  it('refuses a parameter that the model does not list, unless it requests the default', async () => {
     const wishes = { quality: 'hd', style: 'vivid', background: 'transparent', output_format: 'png', seed: 1, steps: 5 }
     for (const [name, value] of Object.entries({ ...wishes, negative_prompt: 'x' })) {
       await assertRefused({ model: 'sd/plain', [name]: value }, 'unsupported_parameter', name)
@@ -166,7 +166,7 @@ describe('POST /images/generations', () => {
 })
 
 describe('several images', () => {
-  it('[E7, M3] come in one answer, and each is billed', async () => {
+  it('[E7, M3] are returned in one answer, and each is billed', async () => {
     const { data } = await generated({ n: 10 })
     assert.equal(data.length, 10)
     const row = await lastRow()
@@ -176,7 +176,7 @@ describe('several images', () => {
     )
   })
 
-  it('[E7, M3] need two calls, one after the other, to a server that makes 8 at a time, with continuing seeds', async () => {
+  it('[E7, M3] need two calls, one after the other, to a server that generates 8 at a time, with continuing seeds', async () => {
     const { data } = await generated({ model: 'sd/cpp', n: 10, seed: 100 })
     assert.equal(data.length, 10)
     assert.deepEqual(

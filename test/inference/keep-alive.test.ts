@@ -7,7 +7,7 @@ import type { PipelineParts } from '../../src/inference/pipeline/parts.ts'
 import type { CallEnd, EngineCall } from '../../src/engines/engine.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
 
-describe('a watch over the silence of a stream', () => {
+describe('the keep-alive of a stream', () => {
   it('[A8] pings after each pause, and only after a whole one', (t) => {
     const clock = handClock(t.mock.timers)
     let pings = 0
@@ -30,7 +30,7 @@ describe('a watch over the silence of a stream', () => {
     assert.equal(pings, 3, 'after the end')
   })
 
-  it('sets no alarm for an API without pings', (t) => {
+  it('sets no timer for an API without pings', (t) => {
     const clock = handClock(t.mock.timers)
     const after = t.mock.method(clock, 'after')
     keepAlive(clock, undefined).start()
@@ -39,7 +39,7 @@ describe('a watch over the silence of a stream', () => {
 })
 
 describe('a streamed answer', () => {
-  it('[A8] opens with a ping when its engine has answered and then says nothing', async (t) => {
+  it('[A8] opens with a ping when its engine has answered and then sends nothing', async (t) => {
     const clock = handClock(t.mock.timers)
     const sent: string[] = []
     const ended = Promise.withResolvers<CallEnd>()

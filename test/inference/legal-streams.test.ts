@@ -187,7 +187,7 @@ describe(`recorded streams of servers, WEIR_SEED=${seed}`, () => {
     }
   })
 
-  it('[E2] are never passed as whole if a piece is missing at the end', () => {
+  it('[E2] never count as complete if a piece is missing at the end', () => {
     for (const stream of corpus) {
       const bytes = readFileSync(new URL(stream.name, folder))
       for (let end = 0; end < bytes.length; end += 37) {

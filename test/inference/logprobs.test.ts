@@ -50,7 +50,7 @@ describe('the log probabilities of a text completion', () => {
     assert.equal(textLogprobs(undefined, 0), null)
   })
 
-  it('[E3] go on with their offsets through a stream, in characters', () => {
+  it('[E3] continue their offsets through a stream, in characters', () => {
     const piece = (text: string): object => ({ index: 0, text, logprobs: ofChat(text), finish_reason: null })
     const relay = completionsStream(head, options)
     assert.deepEqual(logprobsFrom(relay, asStream(piece('Grüße'), piece(' 👋'), piece('!'))), [
@@ -66,7 +66,7 @@ describe('the log probabilities of a text completion', () => {
     )
   })
 
-  it('[E3] are forwarded as they are if they have the right format', () => {
+  it('[E3] are forwarded unchanged if they have the right format', () => {
     const piece = { index: 0, text: 'é', logprobs: ofText(4, 'é'), finish_reason: null }
     assert.deepEqual(logprobsFrom(completionsStream(head, options), asStream(piece)), [ofText(4, 'é')])
   })

@@ -122,7 +122,7 @@ describe('the thread that measures a recording', () => {
     assert.equal(ended.length, 2)
   })
 
-  it('is ended when its caller leaves, and the headers are not read', async (t) => {
+  it('is ended when its caller disconnects, and the headers are not read', async (t) => {
     const { started, ended } = watchThreads(t)
     const { client, listeners, leave } = caller()
     const source = recording({ now: 'nothing' })
@@ -133,7 +133,7 @@ describe('the thread that measures a recording', () => {
     assert.deepEqual([started.length, ended.length, listeners.size], [1, 1, 0])
   })
 
-  it('is ended in the middle of its work when its caller leaves', async (t) => {
+  it('is ended in the middle of its work when its caller disconnects', async (t) => {
     const { started, ended } = watchThreads(t)
     const { client, leave } = caller()
     const { opus: track } = packetTracks()
@@ -205,7 +205,7 @@ function asks({ asked }: ReturnType<typeof recording>, times: number): Promise<v
   return eventually(`it is asked for bytes ${times} times`, () => asked.length >= times, 60_000)
 }
 
-describe('a length that only headers tell', () => {
+describe('a length that is known only from headers', () => {
   it('is between a millisecond and a week', async () => {
     const WEEK_MS = 7 * 24 * 3600 * 1000
     for (const [said, taken] of [
@@ -250,7 +250,7 @@ describe('recordings that wait to be measured', () => {
     assert.deepEqual(new Set(await Promise.all(all.map(({ end }) => end))), new Set(['left']))
   })
 
-  it('are 256 at most, and 32 of one workspace', async (t) => {
+  it('are at most 256, and 32 of one workspace', async (t) => {
     const { atLeast } = watchThreads(t)
     const running = Array.from({ length: AT_ONCE }, (_, index) => waits(`running ${index}`))
     await atLeast(AT_ONCE)

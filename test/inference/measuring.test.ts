@@ -46,19 +46,19 @@ const nothing = async (_position: number, bytes: number) => Buffer.alloc(bytes)
 const PIECE_BYTES = 16_384
 
 describe('the sound of a recording', () => {
-  it('is the sum of all that its decoder plays, at the rate of each piece, with what comes at the end', async (t) => {
+  it('is the sum of all that its decoder plays, at the rate of each piece, including the end', async (t) => {
     const { freed } = scriptDecoder(t, 'mp3', [sound(8000), silence, sound(500, 1, 1000)], sound(250, 2, 1000))
     assert.equal(await decodedSeconds(format('mp3', 'mp3'), 3 * PIECE_BYTES, nothing), 1.75)
     assert.equal(freed(), 1)
   })
 
-  it('has to be there', async (t) => {
+  it('must not be empty', async (t) => {
     const { freed } = scriptDecoder(t, 'mp3', [sound(0), silence])
     await assert.rejects(decodedSeconds(format('mp3', 'mp3'), 100, nothing), /no sound/)
     assert.equal(freed(), 1)
   })
 
-  it('cannot be counted if its decoder fails, which is then given back', async (t) => {
+  it('cannot be counted if its decoder fails, which is then released', async (t) => {
     const { freed } = scriptDecoder(t, 'mp3', [sound(8000), new Error('damaged')])
     await assert.rejects(decodedSeconds(format('mp3', 'mp3'), 2 * PIECE_BYTES, nothing), /damaged/)
     assert.equal(freed(), 1)
@@ -100,7 +100,7 @@ describe('the headers of a recording', () => {
     }
   })
 
-  it('may not tell a length', async () => {
+  it('may have no length', async () => {
     const without = Buffer.from(file)
     without.writeUInt16BE(0x4488, without.indexOf(Buffer.from('4489', 'hex')))
     await assert.rejects(

@@ -65,7 +65,7 @@ describe('the parts of an answer', () => {
     ])
   })
 
-  it('[A10] go on after a bracket in a string, an escaped quote and space before the object', () => {
+  it('[A10] continue after a bracket in a string, an escaped quote and space before the object', () => {
     const text = String.raw` {"a":"}\"]{","b":["\\"]`
     assert.deepEqual(sent([first, call(0, text), { content: 'A' }, call(0, '}'), call(0, '\n')]), [
       '',
@@ -77,13 +77,13 @@ describe('the parts of an answer', () => {
     ])
   })
 
-  it('[A10] have the whole name of a call, even if that comes in pieces or after the arguments', () => {
+  it('[A10] have the whole name of a call, even if it arrives in pieces or after the arguments', () => {
     const inPieces = [call(0, '', { id: 'a', name: 'get_' }), call(0, '', { name: 'rain' }), call(0, '{}')]
     assert.deepEqual(sent(inPieces), ['', '', '<get_rain a>{}', '</>'])
     assert.deepEqual(sent([call(0, '{}'), { content: 'A' }, first]), ['', '', '<f a>{}</><text>A', '</>'])
   })
 
-  it('[A10] have a call even if its id and name never come', () => {
+  it('[A10] have a call even if its id and name never arrive', () => {
     assert.deepEqual(sent([call(3, '{}')]), ['', '< made-3>{}</>'])
   })
 
@@ -98,7 +98,7 @@ describe('the parts of an answer', () => {
     ])
   })
 
-  it('[A10] are an error if a call goes on after its end, when it is closed', () => {
+  it('[A10] are an error if a call continues after its end, when it is closed', () => {
     for (const more of [call(0, '{}'), call(0, '', { name: 'f' })]) {
       const order = parts()
       for (const delta of [first, call(0, '{}'), second, call(0, ' ')]) order.take(delta)

@@ -174,14 +174,14 @@ function stage(plan: Plan = {}) {
   }
 }
 
-describe('a request that comes to a lane', () => {
-  it('goes no further if its caller has gone, and its hold is free', async () => {
+describe('a request that enters a lane', () => {
+  it('goes no further if its caller has disconnected, and its reservation is freed', async () => {
     const { run, log } = stage({ isGone: true })
     await assert.rejects(run(), CallerLeft)
     assert.deepEqual(log, ['hold 350', 'spend 0 now', 'let go'])
   })
 
-  it('watches its caller only while it waits, and leaves the queue with it', async () => {
+  it('watches its caller only while it waits, and leaves the queue when the caller disconnects', async () => {
     const once = stage()
     await once.run()
     assert.deepEqual(once.log.slice(0, 5), ['hold 350', 'enter a/b 9', 'admitted 12', 'call /x', 'watch'])
@@ -214,7 +214,7 @@ describe('a request that comes to a lane', () => {
     await assert.rejects(run(), { retryAfter: 5, param: 'model' })
   })
 
-  it('holds more only if the price has changed meanwhile', async () => {
+  it('reserves more only if the price has changed meanwhile', async () => {
     const same = stage({ prices: [1, 1] })
     await same.run()
     assert.ok(!same.log.some((it) => it.startsWith('raise')))
@@ -226,7 +226,7 @@ describe('a request that comes to a lane', () => {
 })
 
 describe('a whole answer', () => {
-  it('is settled with what it took, then sent, and its place is free as soon as the engine is done', async () => {
+  it('is settled with its usage, then sent, and its place is free as soon as the engine is done', async () => {
     const { run, log, rows, late, pass, past } = stage({
       engine: [
         ({ receiver }) => {
@@ -273,7 +273,7 @@ describe('a whole answer', () => {
     assert.deepEqual([rows[0]?.firstTokenMs, rows[0]?.durationMs], [30, 100])
   })
 
-  it('teaches the choice of an address only if one call was counted by the engine', async () => {
+  it('updates the choice of an address only if one call was counted by the engine', async () => {
     const counted: WholeAnswer = {
       kind: 'whole',
       read: async () => ({ usage: { ...usage, cachedInputTokens: 3 }, outputBytes: () => 0, render: () => '' }),
@@ -293,7 +293,7 @@ describe('a whole answer', () => {
     }
   })
 
-  it('that was estimated and comes too late is not on record as estimated', async () => {
+  it('that was estimated and arrives too late is not recorded as estimated', async () => {
     const answer: WholeAnswer = {
       ...plain,
       read: async () => ({ usage: undefined, outputBytes: () => 100, render: () => '' }),
@@ -379,7 +379,7 @@ describe('a whole answer', () => {
     await assert.rejects(sent(1), RangeError)
   })
 
-  it('is tried as the fallback says if the engine refused it, but not once it has begun', async () => {
+  it('is retried as the fallback defines if the engine refused it, but not once it has started', async () => {
     const error = new ApiError('upstream_error', 'no')
     const fallback = (): EngineRequest => ({ ...call, path: '/other' })
     const failed = (started: boolean) => (): CallEnd => ({ kind: 'failed', error, started })
@@ -393,7 +393,7 @@ describe('a whole answer', () => {
     assert.deepEqual([outcome, httpStatus, errorCode, amount], ['engine_failed', 502, 'upstream_error', 0n])
   })
 
-  it('whose caller has left is billed if the engine had all of it, or was stopped, and else is a failure', async () => {
+  it('whose caller has disconnected is billed if the engine had all of it, or was stopped, and otherwise fails', async () => {
     const whole = stage({
       engine: [
         () => {
@@ -437,13 +437,13 @@ describe('a whole answer', () => {
     assert.equal(broken.rows[0]?.outcome, 'engine_failed')
   })
 
-  it('whose count is more than is possible is cut and reported', async () => {
+  it('whose count is impossible is cut and reported', async () => {
     const { run, past } = stage({ maxTokens: 1 })
     const row = await run()
     assert.deepEqual([row.outputTokens, row.estimated, past.length], [1, true, 1])
   })
 
-  it('with more input than is held has its hold raised, and one with as much has not', async () => {
+  it('with more input than is reserved has its reservation raised, and one with as much has not', async () => {
     const { run, log } = stage({ heldInputTokens: 3 })
     const row = await run()
     assert.ok(log.includes('raise 22'))
@@ -557,7 +557,7 @@ describe('a streamed answer', () => {
     assert.deepEqual([failed.outcome, failed.httpStatus, failed.amount], ['engine_failed', 200, 0n])
   })
 
-  it('that is empty is asked again for the reason, unless something else explains it', async () => {
+  it('that is empty is requested again for the reason, unless something else explains it', async () => {
     const calls = [{ ...call, ifSilent: { ...call, path: '/why' } }]
     const refused = new ApiError('invalid_value', 'too long')
     const why = stage({
@@ -599,7 +599,7 @@ describe('a streamed answer', () => {
     }
   })
 
-  it('whose caller left before a word is billed for the input that was sent', async () => {
+  it('whose caller disconnected before the first token is billed for the input that was sent', async () => {
     for (const [reported, chunk, inputTokens, estimated] of [
       [null, 'role', 7, true],
       [usage, 'role', 4, false],
@@ -623,7 +623,7 @@ describe('a streamed answer', () => {
     }
   })
 
-  it('whose caller left when the engine had said everything is billed', async () => {
+  it('whose caller disconnected when the engine had sent everything is billed', async () => {
     const { run, state, rows } = stage({
       answer: streamed(),
       engine: [
@@ -637,7 +637,7 @@ describe('a streamed answer', () => {
     assert.deepEqual([rows[0]?.outcome, rows[0]?.amount], ['caller_left', 22n])
   })
 
-  it('whose engine does not end its call is over at once, and the call is aborted a second later', async () => {
+  it('whose engine does not end its call ends at once, and the call is aborted a second later', async () => {
     const call = Promise.withResolvers<CallEnd>()
     const { run, log, timers } = stage({
       answer: streamed(),

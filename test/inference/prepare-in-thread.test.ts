@@ -38,7 +38,7 @@ describe('a request prepared in a thread', () => {
     ])
   })
 
-  it('goes no further when its caller has left after it was read', async () => {
+  it('goes no further when its caller has disconnected after it was read', async () => {
     // It is there when the turn begins, and has left when the body was read.
     const looks = [false, true]
     const leaving = {
@@ -82,7 +82,7 @@ describe('a request prepared in a thread', () => {
     assert.equal(threads.length, 2, 'the end of the first does not end the second')
   })
 
-  it('gets a new thread after the last one has ended for want of work', async (t) => {
+  it('gets a new thread after the last one has ended because it was idle', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     assert.ok(await prepare(caller, () => destination))
     t.mock.timers.tick(30_000)
@@ -93,7 +93,7 @@ describe('a request prepared in a thread', () => {
 describe('token ids to embed', () => {
   const embeddings = jsonEndpoints.find(({ id }) => id === 'embeddings') ?? assert.fail()
 
-  it('go to the thread when it is wanted, once', async () => {
+  it('go to the thread once, when it is needed', async () => {
     let times = 0
     const once: typeof embeddings = {
       ...embeddings,
@@ -118,7 +118,7 @@ describe('token ids to embed', () => {
       },
     )
 
-  it('are decoded in the thread alone, because loading their table takes a tenth of a second', () => {
+  it('are decoded only in the thread, because loading their table takes a tenth of a second', () => {
     assert.deepEqual(ask(false), { missing: 'thread' })
     assert.match((ask(true) as { bodies: Buffer[] }).bodies[0]?.toString() ?? '', /Hello world/)
   })

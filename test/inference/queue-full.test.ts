@@ -23,7 +23,7 @@ async function retryAfter(random: number): Promise<number | null> {
 }
 
 describe('a full queue', () => {
-  it('sends callers away for 2 to 8 seconds, so that they do not all come back together', async () => {
+  it('sends callers away for 2 to 8 seconds, so that they do not all return together', async () => {
     assert.deepEqual(await Promise.all([0, 0.15, 0.5, 0.999].map(retryAfter)), [2, 3, 5, 8])
   })
 })

@@ -66,7 +66,7 @@ describe('an image on an allowed host', () => {
     assert.equal(connections(), 0)
   })
 
-  it('is asked for by its path and query, and as an image', async (t) => {
+  it('is requested by its path and query, and as an image', async (t) => {
     const asked: unknown[] = []
     const { at, fetched } = await stage(t, ({ method, url, headers }, response) => {
       asked.push([method, url, headers.accept])
@@ -85,7 +85,7 @@ describe('an image on an allowed host', () => {
     assert.equal(connections(), 0)
   })
 
-  it('is fetched beside others, which together are as large as one may be', async (t) => {
+  it('is fetched together with others, within the size limit of one', async (t) => {
     const small = png({ more: 100 })
     const { at, fetched } = await stage(t, (_request, response) => void response.end(small), 2 * small.length)
     assert.deepEqual(await fetched(at('/1'), at('/2')), [dataUrl('png', small), dataUrl('png', small)])
@@ -96,7 +96,7 @@ describe('an image on an allowed host', () => {
     })
   })
 
-  it('is whole if it comes in many pieces', async (t) => {
+  it('is complete if it arrives in many pieces', async (t) => {
     const image = png({ more: 300_000 })
     const { at, fetched } = await stage(t, (_request, response) => {
       for (let from = 0; from < image.length; from += 10_000) response.write(image.subarray(from, from + 10_000))
@@ -138,7 +138,7 @@ describe('an image on an allowed host', () => {
     assert.equal((await fetched(at('/fits'))).length, 1)
   })
 
-  it('is given up after ten seconds, whether the server is silent or slow', async (t) => {
+  it('is aborted after ten seconds, whether the server is silent or slow', async (t) => {
     const limit = { now: new AbortController() }
     const { mock } = t.mock.method(AbortSignal, 'timeout', () => limit.now.signal)
     for (const starts of [false, true]) {

@@ -13,7 +13,7 @@ describe('the usage that an engine reports', () => {
     assert.deepEqual([read?.usage.cachedInputTokens, read?.reasoningTokens], [10, 5])
   })
 
-  it('does not count when it is all zero, negative, broken or too large to be true', () => {
+  it('does not count when it is all zero, negative, broken or impossibly large', () => {
     for (const [input, output] of [
       [0, 0],
       [-1, 5],

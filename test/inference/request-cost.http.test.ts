@@ -130,7 +130,7 @@ describe('the cost of a request, next to a bare proxy', () => {
     return JSON.stringify({ model: 'meta/test-8b', messages, max_tokens: 256 })
   }
 
-  it('is no more than a few times as much for a chat of 1 KB', async () => {
+  it('is at most a few times as much for a chat of 1 KB', async () => {
     const { allocated: least } = await bytesOf(bare, chatOf(1000), 400)
     const { allocated: own } = await bytesOf(weir, chatOf(1000), 400)
     const found = `${Math.round(own)} bytes a request, ${(own / least).toFixed(2)} times the ${Math.round(least)} of a bare proxy`
@@ -146,7 +146,7 @@ describe('the cost of a request, next to a bare proxy', () => {
     assert.ok(copies <= COPIES_MOST, `${copies.toFixed(2)} copies of a body; at most ${COPIES_MOST} are allowed`)
   })
 
-  it('is forgotten when it is over, and does not stay reachable from what the collector takes for long-lived', async () => {
+  it('is freed when it is over, and is not reachable from long-lived memory', async () => {
     const { allocated, promoted } = await bytesOf(weir, chatOf(1000), 6000, 64)
     assert.ok(allocated > 1000, 'nothing was measured')
     assert.ok(promoted <= PROMOTED_MOST, `${promoted.toFixed(0)} bytes a request; at most ${PROMOTED_MOST} are allowed`)

@@ -82,7 +82,7 @@ describe('POST /rerank', () => {
     assert.deepEqual([row?.inputTokens, row?.outputTokens, row?.amount], [7, 0, 140_000n])
   })
 
-  it('[E5] accepts documents as objects, alone or among texts, and returns them if asked to', async (t) => {
+  it('[E5] accepts documents as objects, alone or among texts, and returns them on request', async (t) => {
     const { post, engine } = await documentsStage(t)
     const documents = ['0.25', { text: '0.75', title: 'ignored' }]
     const response = await post('/rerank', { query: 'q', documents, return_documents: true })
@@ -214,7 +214,7 @@ describe('POST /rerank', () => {
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'documents'])
   })
 
-  it('[E5] truncates long documents itself when the engine cannot, to what the engine says it can read', async (t) => {
+  it('[E5] truncates long documents itself when the engine cannot, to the length that the engine reports', async (t) => {
     const { post, engine, weir } = await documentsStage(t, { engine: { kind: 'llamacpp' } })
     const limits = [
       'input is too large to process. increase the physical batch size',
@@ -421,7 +421,7 @@ describe('an invalid rerank request', () => {
   }
 })
 
-describe('an engine that does not score what was asked', () => {
+describe('an engine that does not score what was requested', () => {
   const answers: readonly [string, unknown][] = [
     ['a document left out', [{ index: 0, relevance_score: 1 }]],
     ['a document twice', [0, 0].map((index) => ({ index, relevance_score: 1 }))],

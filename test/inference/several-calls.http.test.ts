@@ -39,7 +39,7 @@ const usage = {
   completion_tokens_details: { reasoning_tokens: 0 },
 }
 
-describe('several choices from an engine that makes one at a time', () => {
+describe('several choices from an engine that generates one at a time', () => {
   it('are one answer and one row, with the prompt billed once', async (t) => {
     const { post, engine, weir } = await stage(t)
     engine.script = counting()
@@ -99,7 +99,7 @@ describe('several choices from an engine that makes one at a time', () => {
     assert.deepEqual([row?.outcome, row?.inputTokens, row?.outputTokens, row?.estimated], ['completed', 10, 4, false])
   })
 
-  it('end at max_tokens each, and the next one is still made', async (t) => {
+  it('end at max_tokens each, and the next one is still generated', async (t) => {
     const { post, engine, weir } = await stage(t)
     engine.script = { tokens: Array.from({ length: 50 }, () => 'word '), tokenMs: 5 }
     const body = { messages, n: 2, stream: true, max_tokens: 3 }
@@ -132,7 +132,7 @@ describe('several choices from an engine that makes one at a time', () => {
     )
   })
 
-  it('stop with the call that runs when the caller leaves', async (t) => {
+  it('stop with the running call when the caller disconnects', async (t) => {
     const { engine, weir } = await stage(t)
     engine.script = { tokens: Array.from({ length: 20 }, () => 'x'), tokenMs: 20 }
     const client = await rawClient(weir.base)
@@ -146,7 +146,7 @@ describe('several choices from an engine that makes one at a time', () => {
     assert.equal(engine.calls.length, 2)
   })
 
-  it('are made for each prompt of a list, in order, with the input of each prompt billed', async (t) => {
+  it('are generated for each prompt of a list, in order, with the input of each prompt billed', async (t) => {
     const { post, answer, engine, weir } = await stage(t)
     answer(({ body }) => ({
       choices: [{ index: 0, text: `${String(body['prompt'])}!`, finish_reason: 'stop' }],
@@ -177,7 +177,7 @@ describe('several choices from an engine that makes one at a time', () => {
     assert.equal((await weir.ledger()).length, 2)
   })
 
-  it('are not chosen from more than were asked for', async (t) => {
+  it('are not chosen from more than were requested', async (t) => {
     const { post, engine } = await stage(t)
     const refusal = await refusalOf(await post('/completions', { prompt: 'a', n: 1, best_of: 3 }))
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'unsupported_parameter', 'best_of'])
@@ -185,7 +185,7 @@ describe('several choices from an engine that makes one at a time', () => {
   })
 })
 
-describe('an engine that makes fewer choices than it was asked for', () => {
+describe('an engine that returns fewer choices than were requested', () => {
   for (const stream of [false, true]) {
     it(`has failed: ${stream ? 'streaming' : 'not streaming'}`, async (t) => {
       const { post, engine, weir } = await stage(t, { engine: { kind: 'openai' } })
@@ -208,7 +208,7 @@ describe('an engine that makes fewer choices than it was asked for', () => {
   }
 })
 
-describe('an engine that ends a stream without a word', () => {
+describe('an engine that ends a stream without any content', () => {
   const tooLong = { error: { message: "This model's maximum context length is 10 tokens, however you requested 20." } }
 
   /** Like llama-cpp-python: an empty stream, and a refusal without one. */
@@ -217,7 +217,7 @@ describe('an engine that ends a stream without a word', () => {
     (call: EngineCallSeen): Script =>
       call.body['stream'] ? { handle: (_call, response) => void response.end() } : { refuse: { status, body } }
 
-  it('is asked for a whole answer, and its refusal of that reaches the caller', async (t) => {
+  it('is called for a whole answer, and its refusal of that reaches the caller', async (t) => {
     const { post, engine, weir } = await stage(t, { engine: { kind: 'openai' } })
     engine.script = hiding(400, tooLong)
     const body = { messages, stream: true, stream_options: { include_usage: true }, max_tokens: 50 }
@@ -240,7 +240,7 @@ describe('an engine that ends a stream without a word', () => {
     )
   })
 
-  it('has failed if it does not refuse that, or fails at it too', async (t) => {
+  it('has failed if it does not refuse that, or fails again', async (t) => {
     const { post, engine, weir } = await stage(t, { engine: { kind: 'openai' } })
     for (const [status, body] of [
       [500, {}],

@@ -32,7 +32,7 @@ describe('the calls of a request for several choices', () => {
     )
   })
 
-  it('have one prompt each and a seed of their own, and say their true length', async () => {
+  it('have one prompt each, a seed of their own, and their true length', async () => {
     const calls = callsOf({ choices: 2, seed: -1 }, ['a"b', 'ö'])
     const bodies = await Promise.all(calls.map(bodyOf))
     assert.deepEqual(

@@ -71,7 +71,7 @@ describe('the count of a stream with several choices', () => {
     }
   })
 
-  it('[M2] has a token for each piece if the count leaves out a choice', () => {
+  it('[M2] has a token for each piece if the count omits a choice', () => {
     const relay = chatStream(head, optionsOf(2))
     push(relay, piece(0, 'a'), piece(1, 'b'), piece(0, 'c'), piece(1, 'd', 'stop'), piece(0, 'e', 'stop'), counted(3))
     assert.deepEqual(billed(relay), [42, 0, 3, 2])
@@ -88,7 +88,7 @@ describe('the count of a stream with several choices', () => {
     assert.deepEqual(billed(relay), [42, 0, 3, 0])
   })
 
-  it('[M2] leaves out what an engine counts of a choice beyond its output, such as the token that ends it', () => {
+  it('[M2] omits what an engine counts of a choice beyond its output, such as the token that ends it', () => {
     const each = chatStream(head, optionsOf(2, {}, 2))
     push(each, piece(0, 'a'), piece(0, 'b', 'stop'), counted(3), piece(1, 'd', 'stop'), counted(1), '[DONE]')
     assert.ok(!each.isPastLimit())
@@ -104,7 +104,7 @@ describe('the count of a stream with several choices', () => {
 })
 
 describe('a choice that was cut at its limit', () => {
-  it('[E12] says nothing more, whatever the engine goes on to say', () => {
+  it('[E12] has no further output, whatever the engine continues to send', () => {
     const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
     const more = [
       piece(0, 'd'),
@@ -117,7 +117,7 @@ describe('a choice that was cut at its limit', () => {
     assert.deepEqual(reasonsIn(push(relay, piece(1, 'e', 'stop'))), ['1 stop'])
   })
 
-  it('[E12] does not go on with the prompt that it repeats', () => {
+  it('[E12] does not continue with the prompt that it repeats', () => {
     const limit = { maxTokens: 2, choices: 2, generated: 2, echoedCharacters: [20], tokenizer: undefined }
     const relay = completionsStream(head, { includeUsage: true, limit })
     const text = (index: number, words: string, more: object = {}): object => ({
@@ -153,14 +153,14 @@ describe('a stream of llama.cpp that is broken off', () => {
     assert.deepEqual(billed(relay), [35, 24, 3, 0])
   })
 
-  it('is estimated if its version does not say what came from the cache', () => {
+  it('is estimated if its version does not report what was cached', () => {
     assert.equal(usageOf?.({ timings: { prompt_n: 3, predicted_n: 2 } }), undefined)
     assert.equal(usageOf?.({ timings: { cache_n: 3, prompt_n: -1, predicted_n: 2 } }), undefined)
   })
 })
 
-describe('a stream that says only of some choices why they ended', () => {
-  it('[E2] gives each choice with output a reason once the engine has said [DONE]', () => {
+describe('a stream with a finish_reason for only some choices', () => {
+  it('[E2] gives each choice with output a reason after the engine’s [DONE]', () => {
     const relay = chatStream(head, optionsOf(2))
     const text = push(relay, piece(0, 'a'), piece(1, 'b'), piece(0, '', 'stop'))
     assert.ok(!relay.isComplete(), 'it may still go on')
@@ -168,7 +168,7 @@ describe('a stream that says only of some choices why they ended', () => {
     assert.ok(relay.isComplete())
   })
 
-  it('[E2] says length for one that has all its tokens, or if the engine gave no other reason', () => {
+  it('[E2] has length for one that has all its tokens, or if the engine gave no other reason', () => {
     const full = chatStream(head, optionsOf(2, {}, 2))
     const said = push(full, piece(0, 'a', 'stop'), piece(1, 'b'), piece(1, 'c'), '[DONE]')
     assert.deepEqual(reasonsIn(said), ['0 stop', '1 length'])
@@ -177,7 +177,7 @@ describe('a stream that says only of some choices why they ended', () => {
     assert.deepEqual(reasonsIn(push(cut, b!, a!, '[DONE]')), ['0 length', '1 length'])
   })
 
-  it('[E2] says tool_calls for one that calls a tool', () => {
+  it('[E2] has tool_calls for one that calls a tool', () => {
     const relay = chatStream(head, optionsOf(2))
     const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
     const calls = { choices: [{ index: 1, delta: { tool_calls: [call] }, finish_reason: null }] }
@@ -197,7 +197,7 @@ describe('a stream that says only of some choices why they ended', () => {
     }
   })
 
-  it('[E2] is broken if the engine gave up on a choice', () => {
+  it('[E2] is broken if the engine aborted a choice', () => {
     for (const reason of ['abort', 'error']) {
       const relay = chatStream(head, optionsOf(1))
       push(relay, piece(0, 'a', reason), '[DONE]')
@@ -205,7 +205,7 @@ describe('a stream that says only of some choices why they ended', () => {
     }
   })
 
-  it('has the reasons by the names that callers know', () => {
+  it('has the reasons under the names of the API', () => {
     const text = push(chatStream(head, optionsOf(2)), piece(0, 'a', 'eos'), piece(1, 'b', 'max_tokens'))
     assert.deepEqual(reasonsIn(text), ['0 stop', '1 length'])
   })
@@ -276,7 +276,7 @@ describe('a whole answer with several choices', () => {
     assert.deepEqual(counts(await read(optionsOf(2, { prompts: 2 }), texts)), [11, 4, undefined])
   })
 
-  it('is no answer with fewer choices than were asked for', async () => {
+  it('is an error with fewer choices than were requested', async () => {
     assert.equal(await read(optionsOf(2), answerOf([choice(0, 'a')], 2)), undefined)
     assert.equal(await read(optionsOf(1), answerOf([choice(0, 'a', 'abort')], 2)), undefined)
   })

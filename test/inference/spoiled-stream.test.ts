@@ -22,7 +22,7 @@ function push(relay: CallStream, ...events: readonly string[]): readonly Event[]
 
 const role = '{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}'
 
-describe('an event that is not what an engine should send', () => {
+describe('an invalid event of an engine', () => {
   const spoiled = [
     '[]',
     '0',
@@ -62,12 +62,12 @@ describe('an event whose choices are in an unusual place', () => {
     })
   }
 
-  it('gets the index that it lacks', () => {
+  it('gets its missing index', () => {
     const events = push(chatStream(head, options), role, '{"choices":[{"delta":{"content":"x"},"finish_reason":null}]}')
     assert.equal(events.at(-1)?.choices[0]?.['index'], 0)
   })
 
-  it('sends nothing of a tool call that is text', () => {
+  it('omits a tool call that is text', () => {
     const call = '{"choices":[{"index":0,"delta":{"tool_calls":["ab"]},"finish_reason":null}]}'
     assert.equal(push(chatStream(head, options), role, call).length, 1)
   })
@@ -105,7 +105,7 @@ describe('a field of an event that has the wrong type', () => {
     `data: ${JSON.stringify({ choices: [{ index: 0, finish_reason: null, ...choice }], ...more })}\n\n`
 
   for (const [form, open] of Object.entries(forms).filter(([name]) => name !== '/completions')) {
-    it(`is left out of ${form}, and the rest of its event is not`, () => {
+    it(`is omitted from ${form}, and the rest of its event is not`, () => {
       for (const { field, value } of cases) {
         // Alone, and beside a text, which makes the event look like any other.
         for (const delta of [{ [field]: value }, { content: 'seen', [field]: value }]) {
@@ -143,7 +143,7 @@ describe('a field of an event that has the wrong type', () => {
   }
 
   for (const [form, open] of Object.entries(forms)) {
-    it(`is no count for ${form}`, () => {
+    it(`does not count for ${form}`, () => {
       const counts = [mark, 7, true, [], {}, { prompt_tokens: '5' }, { prompt_tokens: 5, completion_tokens: mark }]
       for (const usage of counts) {
         const relay = open()
@@ -166,7 +166,7 @@ describe('a field of an event that has the wrong type', () => {
       }
     })
 
-    it(`means nothing in ${form} if it is null`, () => {
+    it(`is ignored in ${form} if it is null`, () => {
       const relay = open()
       relay.push(
         Buffer.from(

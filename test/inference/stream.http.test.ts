@@ -300,7 +300,7 @@ describe('streaming: habits of engines', () => {
     await laneHolds(weir, 0, 0)
   })
 
-  it('[E2] text after [DONE], which reaches nobody', async () => {
+  it('[E2] text after [DONE], which is dropped', async () => {
     speak([opening, says({ content: 'a' }), says({}, 'stop'), done, says({ content: 'late' })])
     assert.deepEqual(deltasOf(await chunksOf(await weir.chat({ stream: true }))), [
       { role: 'assistant', content: '' },
@@ -487,7 +487,7 @@ describe('streaming: engines that break off', () => {
   })
 })
 
-describe('streaming: engines that go on past max_tokens', () => {
+describe('streaming: engines that continue past max_tokens', () => {
   const word = (index: number): string => `word${index} `
   const first = (count: number): string[] => Array.from({ length: count }, (_, index) => word(index))
   const counted = (content: string, tokens: number, index = 0): string =>
@@ -604,7 +604,7 @@ describe('streaming: engines that go on past max_tokens', () => {
     assert.deepEqual([row.inputTokens, row.cachedInputTokens, row.outputTokens], [10, 4, 9])
   })
 
-  it('[E12] in choices that nobody asked for reach nobody', async () => {
+  it('[E12] in choices that were not requested are dropped', async () => {
     goOn([opening], (index) => (index === 2 ? says({}, 'stop') : says({ content: word(index) }, null, index % 3)))
     const { chunks, row } = await cut({ max_tokens: 5 })
     assert.equal(textOf(chunks), word(0))
@@ -631,7 +631,7 @@ describe('streaming: engines that go on past max_tokens', () => {
     assert.deepEqual([input, output], [row.inputTokens, row.outputTokens])
   })
 
-  it('[E12] are told from those that keep to it, whose answers stay as they are', async () => {
+  it('[E12] are distinguished from those that keep it, whose answers are unchanged', async () => {
     for (const counts of [true, false]) {
       speak([
         opening,
@@ -733,7 +733,7 @@ describe('streaming: slow callers', () => {
     client.leave()
   })
 
-  it('[E2] the engine is paused as well when it speaks word by word', async (t) => {
+  it('[E2] the engine is also paused when it sends word by word', async (t) => {
     const { script, said } = endless(ALL, 'word by word')
     const stage = await chatStage(t, { script, ...roomy })
     const client = await rawClient(stage.weir.base)
@@ -745,7 +745,7 @@ describe('streaming: slow callers', () => {
     await within(5000, 'the engine hears of it', stage.engine.left(1))
   })
 
-  it('[E2] a caller that leaves while the engine is paused ends the engine’s call', async (t) => {
+  it('[E2] a caller that disconnects while the engine is paused ends the engine’s call', async (t) => {
     const { script, said } = endless(ALL)
     const stage = await chatStage(t, { script, ...roomy })
     const client = await rawClient(stage.weir.base)
@@ -799,7 +799,7 @@ describe('the bytes of a stream', () => {
     client.leave()
   })
 
-  it('come without chunks for a caller that does not know them', async () => {
+  it('are sent without chunks to a caller of HTTP/1.0', async () => {
     speak(whole)
     const client = await rawClient(weir.base)
     client.send(rawChat(weir.key, { stream: true }).replace('HTTP/1.1', 'HTTP/1.0'))

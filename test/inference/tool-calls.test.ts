@@ -45,7 +45,7 @@ describe('the pieces of a tool call', () => {
     ])
   })
 
-  it('[E2] keep a name that comes late or in pieces, and arguments without a name', () => {
+  it('[E2] keep a name that arrives late or in pieces, and arguments without a name', () => {
     const pieces = toolCallPieces(idOf)
     const read = [part(undefined, 'x'), part(undefined, '', { id: 'a' }), part('get_', ''), part('rain', '{}')]
     assert.deepEqual(

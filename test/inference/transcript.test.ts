@@ -31,7 +31,7 @@ describe('subtitles', () => {
     )
   })
 
-  it('cannot be broken by what was said', () => {
+  it('cannot be broken by the transcribed text', () => {
     const segments = [{ start: 0, end: 1, text: ' a\n\n2\n00:00 --> 9 & <b>\r\n' }]
     assert.equal(cuesOf(segments, 'srt'), '1\n00:00:00,000 --> 00:00:01,000\na\n2\n00:00 -> 9 & <b>\n\n')
     assert.equal(cuesOf(segments, 'vtt'), 'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\na\n2\n00:00 -> 9 &amp; &lt;b>\n\n')

@@ -184,12 +184,12 @@ async function assertExpected(name: string, made: Promise<object>): Promise<void
 
 describe('a request', () => {
   for (const { path, model, what, body, facts } of requestCases()) {
-    it(`to ${path} is for the engine, or is refused, as it should be: ${what} (${model})`, () =>
+    it(`to ${path} is forwarded to the engine or refused as recorded: ${what} (${model})`, () =>
       assertExpected(`${path} ${model}: ${what}`, requestOutcome(path, model, body, facts)))
   }
 })
 
-describe('a parameter of null', () => {
+describe('a parameter that is null', () => {
   const bases: Readonly<Record<string, object>> = {
     '/chat/completions': { messages: [{ role: 'user', content: 'Hello' }], n: 2 },
     '/messages': { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 9 },
@@ -209,7 +209,7 @@ describe('a parameter of null', () => {
     return { calls, cost, maxTokens, needs, answer, refused }
   }
   for (const [path, base] of Object.entries(bases)) {
-    it(`is one that is missing: ${path}`, async () => {
+    it(`counts as missing: ${path}`, async () => {
       const { request } = jsonEndpoints.find((it) => it.path === path) ?? assert.fail(path)
       const optional = Object.keys(request.properties).filter((name) => !(name in base) && name !== 'model')
       assert.ok(optional.length > 0)
@@ -223,7 +223,7 @@ describe('a parameter of null', () => {
     })
   }
 
-  it('is one that is missing, in an answer too', async () => {
+  it('counts as missing, in an answer too', async () => {
     const results = { results: [0, 1].map((index) => ({ index, relevance_score: 0.5 })) }
     for (const name of ['top_n', 'return_documents', 'max_tokens_per_doc']) {
       const body = { query: 'q', documents: ['a', 'b'] }
@@ -235,7 +235,7 @@ describe('a parameter of null', () => {
 
 describe('an answer', () => {
   for (const { path, model, what, body, answers } of answerCases()) {
-    it(`of ${path} is for the caller, or is none, as it should be: ${what} (${model})`, () =>
+    it(`of ${path} is translated or rejected as recorded: ${what} (${model})`, () =>
       assertExpected(`answer of ${path} ${model}: ${what}`, answerOutcome(path, model, body, answers)))
   }
 

@@ -61,7 +61,7 @@ describe('the index of an MP4 file', () => {
     )
   }
 
-  it('comes first, and its positions follow; everything else stays where it was', async () => {
+  it('is moved to the front with its positions; everything else stays in place', async () => {
     const index = box(
       'moov',
       box('stco', words(0, 3, 8, 1000, 0xffff_fff0)),
@@ -84,7 +84,7 @@ describe('the index of an MP4 file', () => {
     assert.deepEqual(rest.subarray(place + index.length), end)
   })
 
-  it('stays where it is if no sound is before it', async () => {
+  it('stays in place if no sound precedes it', async () => {
     const index = box('moov', box('stco', words(0, 2, 8, 1000)))
     for (const file of [
       Buffer.concat([start, index, sound]),
@@ -112,13 +112,13 @@ describe('the index of an MP4 file', () => {
     assert.deepEqual(await decoded('m4a', file), box('moov', ...frees, box('elst', words(1))))
   })
 
-  it('lets Opus leave out no more than an encoder adds', async () => {
+  it('lets Opus omit no more than an encoder adds', async () => {
     const opus = (samples: number): Buffer =>
       box('moov', box('dOps', Buffer.from([0, 1, samples >> 8, samples & 0xff])))
     for (const [said, given] of preSkips) assert.deepEqual(await decoded('m4a', opus(said)), opus(given))
   })
 
-  it('may end anywhere', async () => {
+  it('may be truncated anywhere', async () => {
     for (const table of ['stco', 'co64', 'dOps']) {
       const whole = box(table, words(0, 0xffff_ffff, 5, 6, 7, 8))
       for (let bytes = 8; bytes <= whole.length; bytes++) {
@@ -167,7 +167,7 @@ describe('the index of an MP4 file', () => {
     }
   })
 
-  it('is looked for in 10,000 boxes', async () => {
+  it('is searched in 10,000 boxes', async () => {
     const behind = (boxes: number): Buffer =>
       Buffer.concat([...Array.from({ length: boxes }, () => box('free')), box('moov')])
     assert.deepEqual(await decoded('m4a', behind(9999)), behind(9999))
@@ -213,7 +213,7 @@ describe('the pages of an Ogg file', () => {
     assert.deepEqual(await decoded('ogg', file), Buffer.concat(expected))
   })
 
-  it('are the same wherever the file is cut into pieces', async () => {
+  it('are the same wherever the file is split into pieces', async () => {
     const lengths = fc.array(fc.integer({ min: 0, max: 60_000 }), { minLength: 1, maxLength: 5 })
     await fc.assert(
       fc.asyncProperty(lengths, async (all) => {
@@ -230,7 +230,7 @@ describe('the pages of an Ogg file', () => {
     )
   })
 
-  it('let Opus leave out no more than an encoder adds', async () => {
+  it('let Opus omit no more than an encoder adds', async () => {
     const head = (samples: number): Buffer => {
       const content = Buffer.from('OpusHead\x01\x01\0\0rest')
       content.writeUInt16LE(samples, 10)
@@ -250,14 +250,14 @@ describe('the pages of an Ogg file', () => {
     assert.deepEqual(await decoded('ogg', other), other)
   })
 
-  it('may have other bytes between them, and an end that is missing', async () => {
+  it('may have other bytes between them, and a missing end', async () => {
     const first = page(plain(40), { flags: START, granule: 0n, sequence: 0 })
     const junk = Buffer.from('Ogg? Ogg!')
     const file = Buffer.concat([junk, first, junk, page(plain(500)).subarray(0, -1)])
     assert.deepEqual(await decoded('ogg', file), file)
   })
 
-  it('have to be there', async () => {
+  it('are required', async () => {
     const most = 27 + 255 + 255 * 255
     // Nothing is given to a decoder until a page is complete, and no page is longer than this.
     const kept = Buffer.alloc(Math.floor((most + PIECE_BYTES) / PIECE_BYTES) * PIECE_BYTES)
@@ -347,7 +347,7 @@ describe('a Matroska file', () => {
     assert.deepEqual(await decoded('webm', other), other)
   })
 
-  it('of Opus leaves out no more at its start than an encoder adds', async () => {
+  it('of Opus omits no more at its start than an encoder adds', async () => {
     const file = (samples: number): Buffer => {
       const head = Buffer.from('OpusHead\x01\x01\0\0')
       head.writeUInt16LE(samples, 10)
@@ -356,7 +356,7 @@ describe('a Matroska file', () => {
     for (const [said, given] of preSkips) assert.deepEqual(await decoded('webm', file(said)), file(given))
   })
 
-  it('of another codec stays as it is', async () => {
+  it('of another codec is unchanged', async () => {
     const others = [discard(0x75a2), Buffer.from('OpusHead\x01\x01\0\0'), Buffer.alloc(PIECE_BYTES), discard(0x75a2)]
     const file = Buffer.concat([sizedElement(0x86, 1, Buffer.from('A_FLAC')), ...others, codec, discard(0x75a2)])
     assert.deepEqual(await decoded('webm', file), file)

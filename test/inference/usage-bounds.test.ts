@@ -182,8 +182,8 @@ const anyPrice: fc.Arbitrary<Price> = fc
   )
   .map((rates) => ({ version: 1, rates }))
 
-describe('what a spend limit holds for a request', () => {
-  it('is never less than what is billed without another hold, whatever the request, the prices and the counts of the engine', async () => {
+describe('the amount that a spend limit reserves for a request', () => {
+  it('is never less than what is billed without another reservation, whatever the request, the prices and the counts of the engine', async () => {
     await fc.assert(
       fc.asyncProperty(anyCase, anyPrice, tokens, tokens, tokens, async (made, price, input, output, cached) => {
         const { job, reported } = await accepted(made)
@@ -198,7 +198,7 @@ describe('what a spend limit holds for a request', () => {
     )
   })
 
-  it('leaves room for a tokenizer that makes a token of every byte, in every context', async () => {
+  it('leaves room for a tokenizer that turns every byte into a token, in every context', async () => {
     await fc.assert(
       fc.asyncProperty(anyCase, async (made) => {
         const { job, read } = await accepted(made)
@@ -212,7 +212,7 @@ describe('what a spend limit holds for a request', () => {
     )
   })
 
-  it('keeps the counts of an engine that reports what is possible', () => {
+  it('keeps the counts of an engine that reports plausible figures', () => {
     const job = { maxInputTokens: 100, heldInputTokens: 90, maxTokens: 10, media: { images: 2, audioMs: 3 } } as Job
     const possible: Usage = { inputTokens: 100, cachedInputTokens: 60, outputTokens: 10, images: 2, audioMs: 3 }
     assert.deepEqual(clampUsage(possible, job), possible)

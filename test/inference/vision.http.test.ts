@@ -152,7 +152,7 @@ describe('an image in a data URL', () => {
   })
 })
 
-describe('an image with two addresses', () => {
+describe('an image with two URLs', () => {
   it('[C7] is refused, however the second is escaped: an engine might fetch the other one', async () => {
     const inline = JSON.stringify(dataUrl('png', png()))
     const elsewhere = JSON.stringify('http://169.254.169.254/latest/meta-data')
@@ -172,11 +172,11 @@ describe('an image with two addresses', () => {
   })
 })
 
-describe('an image at an address', () => {
+describe('an image given by URL', () => {
   const at = (path: string): string => `http://${host}${path}`
   const where = 'messages[0].content[0]'
 
-  it('[C7] is fetched if the host is allowed, and no engine receives the address', async () => {
+  it('[C7] is fetched if the host is allowed, and no engine receives the URL', async () => {
     assert.deepEqual(await seenBy(at('/cat.png'), at('/half.jpg')), [
       dataUrl('png', shelf['/cat.png'] ?? assert.fail()),
       dataUrl('jpeg', shelf['/half.jpg'] ?? assert.fail()),
@@ -224,7 +224,7 @@ describe('an image at an address', () => {
     await assertRefused('http://localhost/cat.png', where, /could not be fetched/)
   })
 
-  it('is given up when it does not arrive', { timeout: 30_000 }, async () => {
+  it('is aborted when it does not arrive', { timeout: 30_000 }, async () => {
     const started = performance.now()
     await assertRefused(at('/slow.png'), where, /could not be fetched/)
     assert.ok(performance.now() - started < 15_000)

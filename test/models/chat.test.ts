@@ -171,7 +171,7 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     )
   })
 
-  it('stops within a few tokens when its callers leave', async () => {
+  it('stops within a few tokens when its callers disconnect', async () => {
     const { json } = await service.get('/queue/status')
     const lane = json.data.find((each: { model: string }) => each.model === model)
     const callers = lane.limits.max_concurrent_requests as number

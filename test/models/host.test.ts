@@ -31,7 +31,7 @@ describe('the engine host on its socket', () => {
     await rm(directory, { recursive: true })
   })
 
-  it('makes embeddings from a GGUF file, cut to the dimensions asked for', async () => {
+  it('returns embeddings from a GGUF file, cut to the requested dimensions', async () => {
     const input = ['hello', 'good bye']
     const { status, json } = await host.post('/v1/embeddings', { model: 'test/vectors', input, dimensions: 256 })
     assert.equal(status, 200, JSON.stringify(json))
@@ -42,13 +42,13 @@ describe('the engine host on its socket', () => {
     assert.ok(json.usage.prompt_tokens >= 3)
   })
 
-  it('says what it runs and what it has loaded', async () => {
+  it('reports what it runs and what it has loaded', async () => {
     const { status, json } = await host.get('/health')
     assert.equal(status, 200)
     assert.deepEqual([json.runtime, json.device, json.loaded], ['llama', 'cpu', ['test/vectors']])
   })
 
-  it('refuses what it does not know', async () => {
+  it('refuses unknown models and paths', async () => {
     assert.equal((await host.get('/v1/nothing')).json.error.code, 'unknown_url')
     const unknown = await host.post('/v1/embeddings', { model: 'no/such', input: 'x' })
     assert.equal(unknown.status, 404)

@@ -78,7 +78,7 @@ describe('speech to text', () => {
     }
   })
 
-  it('hears English with moonshine, in segments that end at pauses', async () => {
+  it('transcribes English with moonshine, in segments that end at pauses', async () => {
     const { json } = await ask('jfk.mp3', { model: moonshine, response_format: 'verbose_json' })
     assert.equal(json.language, 'english')
     assert.equal(json.segments[0].start, 0)
@@ -90,7 +90,7 @@ describe('speech to text', () => {
     assert.match(translated.json.error.message, /cannot translate/)
   })
 
-  it('refuses what it cannot do', async () => {
+  it('refuses unsupported requests', async () => {
     assert.equal((await ask('README.md')).json.error.code, 'unsupported_content')
     assert.equal((await ask('jfk.mp3', { language: 'xx' })).json.error.param, 'language')
     const timed = { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' }

@@ -82,7 +82,7 @@ describe('the models shipped with Weir', () => {
     assert.equal(short.json.usage.completion_tokens, 2)
   })
 
-  it('vision says what it needs', async () => {
+  it('vision explains what it needs', async () => {
     const bare = await service.post('/chat/completions', {
       model: 'weir/starter-vision',
       messages: [{ role: 'user', content: 'hello' }],
@@ -95,7 +95,7 @@ describe('the models shipped with Weir', () => {
     assert.match(torn.json.error.message, /could not be decoded/)
   })
 
-  it('images repeat with their seed, differ with another, and have the size asked for', async () => {
+  it('images repeat with their seed, differ with another, and have the requested size', async () => {
     const digest = (image: Buffer) => createHash('sha256').update(image).digest('hex')
     const [first, second] = await draw('a red apple', 42, { n: 2, steps: 4 })
     const [again] = await draw('a red apple', 42, { steps: 4 })

@@ -80,7 +80,7 @@ describe('embeddings and reranking', () => {
     }
   })
 
-  it('cuts or refuses long passages as asked, and obeys top_n', async () => {
+  it('cuts or refuses long passages on request, and obeys top_n', async () => {
     const request = {
       model: 'weir/minilm-ranking',
       query: { text: 'Where do rivers flow?' },

@@ -199,7 +199,7 @@ export function describeGeneration(server: GenerationServer): void {
       },
     )
 
-    it('a caller who leaves stops the server and pays what it generated', async () => {
+    it('a caller that disconnects stops the server and pays what it generated', async () => {
       const response = await stage.through('/chat/completions', { ...endless, ...streamed })
       const seen = await readSome(response, 5)
       const row = await stage.rowOf(response)

@@ -75,7 +75,7 @@ describe('answer parts', () => {
     })
   })
 
-  it('show an invalid call as text, and leave tags alone that were not asked for', () => {
+  it('show an invalid call as text, and keep tags that were not requested', () => {
     const broken = answerParts(options)
     assert.equal(joined([...broken.push('<tool_call>oops'), ...broken.flush()]).text, 'oops')
     const plain = answerParts({ thinks: false, startsThinking: false, tools: false })

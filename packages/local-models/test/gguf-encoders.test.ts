@@ -104,7 +104,7 @@ describe('GGUF encoders', () => {
     assert.equal(json.usage.prompt_tokens, 3 * 6 + 6 + 5 + 2 + 3 * 4)
   })
 
-  it('refuse a pair that is too long, or cut the document if asked to', async () => {
+  it('refuse a pair that is too long, or cut the document on request', async () => {
     const long = 'river '.repeat(CONTEXT)
     const passages = ['the river', long]
     const { status, json } = await post('/v1/ranking', { query: { text: query }, passages: passages.map(toPassage) })

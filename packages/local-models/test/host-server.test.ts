@@ -98,7 +98,7 @@ describe('the server of the engine host', () => {
     assert.deepEqual(counts, [0, 1, 2, 2])
   })
 
-  it('counts each choice of a stream by itself while it runs, and all of them at the end', async () => {
+  it('counts each choice of a stream separately while it runs, and all of them at the end', async () => {
     const events: TextEvent[] = [
       prompt,
       { kind: 'text', text: 'Hi', completionTokens: 1 },
@@ -147,7 +147,7 @@ describe('the server of the engine host', () => {
     assert.ok(logged.some((line) => line.includes('/v1/chat/completions failed: Error: out of tensors')))
   })
 
-  it('tells the model when its caller leaves', async () => {
+  it('notifies the model when its caller disconnects', async () => {
     const started = gate()
     const left = gate()
     abilities.chat = async function* (_request, signal) {

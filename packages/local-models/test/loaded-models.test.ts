@@ -30,7 +30,7 @@ describe('loaded models', () => {
     assert.equal(models.memoryBytes(), 80)
   })
 
-  it('over budget, unload the one that was idle for longest', async () => {
+  it('over budget, unload the one that was idle longest', async () => {
     const { models, events } = pool(100)
     for (const slug of ['a', 'b', 'a', 'c']) await models.use(slug, async () => {})
     assert.deepEqual(events, ['load a', 'load b', 'close b', 'load c'])
@@ -56,7 +56,7 @@ describe('loaded models', () => {
     assert.deepEqual(events, ['load a', 'close a'])
   })
 
-  it('try a failed load again with the next request', async () => {
+  it('retry a failed load with the next request', async () => {
     const { models, events } = pool(100)
     await assert.rejects(
       models.use('broken', async () => {}),

@@ -35,7 +35,7 @@ const evaluated = (sequence: LlamaContextSequence, more: Token[]) =>
   (sequence as unknown as { evaluated(more: Token[]): void }).evaluated(more)
 
 describe('the sequences of a context', () => {
-  it('are never used by two requests, however many ask at once', async () => {
+  it('are never used by two requests, however many arrive at once', async () => {
     const pool = sequencePool(context(2))
     const inUse = new Set<LlamaContextSequence>()
     let served = 0

@@ -33,5 +33,5 @@ describe('the windows of a recording', () => {
     }
   })
 
-  it('are none if there is nothing', () => assert.deepEqual(lengths(new Float32Array()), []))
+  it('are none if the recording is empty', () => assert.deepEqual(lengths(new Float32Array()), []))
 })

@@ -31,7 +31,7 @@ describe('the number of threads', () => {
     assert.deepEqual(counts, [8])
   })
 
-  it('falls to what the machine gives, and rises again when it gives more', () => {
+  it('falls to what the machine provides, and rises again when it provides more', () => {
     const { counts, pace, compute } = machine(4)
     pace.begin()
     compute(2, 0.8)

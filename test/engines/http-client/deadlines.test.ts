@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { deadlines } from '../../../src/engines/http-client/deadlines.ts'
 
 describe('deadlines', () => {
-  it('come due in the order in which they were set, except those that were cancelled', (t) => {
+  it('expire in the order in which they were set, except those that were cancelled', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
     const { set } = deadlines(1000, Date.now)
     const due: string[] = []
@@ -17,7 +17,7 @@ describe('deadlines', () => {
     assert.deepEqual(due, ['first', 'last'])
   })
 
-  it('share one timer, also when one that comes due sets another', (t) => {
+  it('share one timer, even when one that expires sets another', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
     const running = new Set<unknown>()
     const { setTimeout: start, clearTimeout: stop } = globalThis
@@ -41,7 +41,7 @@ describe('deadlines', () => {
     assert.equal(running.size, 1)
   })
 
-  it('come due at their time, and never after they were cancelled, whatever is set and cancelled before', (t) => {
+  it('expire at their time, and never after they were cancelled, whatever is set and cancelled before', (t) => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('set' as const), next: fc.boolean() }),
       fc.record({ kind: fc.constant('cancel' as const), which: fc.nat(20) }),

@@ -129,7 +129,7 @@ describe('tracing tools', () => {
     assert.equal(messages.get('undici:client:connected')?.connectParams?.host, host)
   })
 
-  it('see the same of a request that undici sends', async (t) => {
+  it('see the same as for a request that undici sends', async (t) => {
     const { client, origin } = await serve(t, (socket) => socket.write(ANSWER))
     const shapes: Record<string, string>[] = []
     let shape: Record<string, string> = {}
@@ -185,7 +185,7 @@ describe('tracing tools', () => {
     assert.throws(() => late?.addHeader('a', 'b'), TypeError)
   })
 
-  it('see why a request failed, and do not count one that was given up', async (t) => {
+  it('see why a request failed, and do not count an aborted one', async (t) => {
     const { client } = await serve(t, () => {})
     const errors: Error[] = []
     listen(t, ['undici:request:error'], (_name, { error }) => errors.push(error!))
@@ -199,7 +199,7 @@ describe('tracing tools', () => {
     assert.equal(errors[1]?.name, 'BrokenMessage')
   })
 
-  it('see a server that cannot be reached', async (t) => {
+  it('see an unreachable server', async (t) => {
     const { client, server } = await serve(t, () => {})
     server.close()
     await once(server, 'close')

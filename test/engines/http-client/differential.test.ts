@@ -47,7 +47,7 @@ describe('an answer', () => {
     return ours
   }
 
-  it('means the same to this client, undici and node:http, except for what is explained', async () => {
+  it('means the same to this client, undici and node:http, except for documented differences', async () => {
     await severalAtATime(writtenAnswers.length, async (index) => {
       const [what, answer] = writtenAnswers[index]!
       const whole = await compare(what, [answer])
@@ -69,7 +69,7 @@ describe('an answer', () => {
   })
 
   // It looks at what the tests before it found.
-  it('differs in each of the ways that are explained, and the README lists them', () => {
+  it('differs in each of the documented ways, and the README lists them', () => {
     const unused = explanations.filter((it) => !used.has(it)).map(({ why }) => why)
     assert.deepEqual(unused, [])
     const readme = readFileSync(
