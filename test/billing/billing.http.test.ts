@@ -6,7 +6,8 @@ import { noUsage } from '../../src/billing/rating/rating.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { openJournal } from '../../src/ledger/journal/journal.ts'
 import { audioStage, clip, transcriptions } from '../support/audio-stage.ts'
-import { chatStage, stageConfig, type ChatStage } from '../support/chat-stage.ts'
+import { stageConfig, type ChatStage } from '../support/chat-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { laneHolds } from '../support/lane.ts'
 import { rawChat, rawClient, rawPost } from '../support/raw-client.ts'
 import { memoryJournal } from '../support/memory-journal.ts'
@@ -51,7 +52,7 @@ describe('billing: a request that never reached an engine', () => {
   it('leaves no row when it is rejected, whatever the reason', async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1, max_queue_depth: 0 }
-    const { weir, engine } = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
+    const { weir, engine } = await sharedStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
     const first = weir.chat({})
     await engine.arrived(1)
     const refused = [
@@ -73,7 +74,7 @@ describe('billing: a request that never reached an engine', () => {
   it('leaves no row when the caller disconnects while it is queued', async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1 }
-    const { weir, engine } = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
+    const { weir, engine } = await sharedStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
     const first = weir.chat({})
     await engine.arrived(1)
     const client = await rawClient(weir.base)
@@ -104,7 +105,7 @@ describe('billing: nothing is charged when the engine fails before it produces o
     for (const stream of [false, true]) {
       if (stream && 'breakAfter' in script) continue
       it(`${what}${stream ? ', streaming' : ''}`, async (t) => {
-        const { weir } = await chatStage(t, { script })
+        const { weir } = await sharedStage(t, { script })
         const response = await weir.chat({ stream })
         assert.equal(response.status, 502)
         await response.text()
@@ -116,7 +117,7 @@ describe('billing: nothing is charged when the engine fails before it produces o
   for (const how of ['reset', 'clean end'] as const) {
     it(`it streams only the role, then ends with a ${how}`, async (t) => {
       const script = { breakAfter: { tokens: 0, how }, continuousUsage: true }
-      const { weir } = await chatStage(t, { script })
+      const { weir } = await sharedStage(t, { script })
       await (await weir.chat({ stream: true })).text()
       assert.deepEqual(billed(await onlyRow(weir)), nothing('engine_failed'))
     })
@@ -136,7 +137,7 @@ describe('billing: an incomplete stream costs what the engine had produced', () 
           cachedTokens: 5,
           continuousUsage: true,
         }
-        const { weir, engine } = await chatStage(t, { script })
+        const { weir, engine } = await sharedStage(t, { script })
         await (await weir.chat({ stream: true })).text()
         assert.equal(engine.calls[0]?.tokensProduced, produced)
         assert.deepEqual(billed(await onlyRow(weir)), {
@@ -153,7 +154,7 @@ describe('billing: an incomplete stream costs what the engine had produced', () 
       it(`the caller disconnects after ${produced} tokens, ${counted}`, async (t) => {
         const hold = { afterTokens: produced, until: gate().opened }
         const script = { tokens: [...tokens, 'f'], hold, promptTokens: 20, continuousUsage }
-        const stage = await chatStage(t, { script })
+        const stage = await sharedStage(t, { script })
         await leaveAfter(stage, { stream: true }, `"${tokens[produced - 1]}"`)
         const row = await onlyRow(stage.weir)
         assert.equal(row.outcome, 'caller_left')
@@ -168,7 +169,7 @@ describe('billing: an incomplete stream costs what the engine had produced', () 
 
   it('the caller disconnects before the first token, after the engine counted the input', async (t) => {
     const script = { hold: { afterTokens: 0, until: gate().opened }, promptTokens: 20, continuousUsage: true }
-    const stage = await chatStage(t, { script })
+    const stage = await sharedStage(t, { script })
     await leaveAfter(stage, { stream: true }, 'assistant')
     assert.deepEqual(billed(await onlyRow(stage.weir)), {
       outcome: 'caller_left',
@@ -179,7 +180,7 @@ describe('billing: an incomplete stream costs what the engine had produced', () 
   })
 
   it('the engine counts once and then breaks: its count plus the later deltas, as an estimate', async (t) => {
-    const { weir } = await chatStage(t, { script: { handle: countsOnce } })
+    const { weir } = await sharedStage(t, { script: { handle: countsOnce } })
     await (await weir.chat({ stream: true })).text()
     assert.deepEqual(billed(await onlyRow(weir)), {
       outcome: 'engine_broke',
@@ -205,7 +206,7 @@ function silently(_call: unknown, response: ServerResponse): Promise<void> {
 describe('billing: the caller disconnects before the engine has answered', () => {
   for (const stream of [false, true]) {
     it(`is charged the estimated input${stream ? ', streaming' : ''}`, async (t) => {
-      const stage = await chatStage(t, { script: { handle: silently } })
+      const stage = await sharedStage(t, { script: { handle: silently } })
       await leaveAfter(stage, { stream, messages: [{ role: 'user', content: 'word '.repeat(1000) }] }, null)
       const row = await onlyRow(stage.weir)
       assert.deepEqual([row.outcome, row.estimated, row.outputTokens], ['caller_left', true, 0])
@@ -335,13 +336,13 @@ describe('billing: the caller disconnects from a transcription', () => {
 
 describe('billing: usage is estimated, and marked so, when the engine reports none', () => {
   it('an answer reports the usage of its row', async (t) => {
-    const { weir } = await chatStage(t, { script: { silentUsage: true, tokens: ['a rather long answer'] } })
+    const { weir } = await sharedStage(t, { script: { silentUsage: true, tokens: ['a rather long answer'] } })
     const { usage } = (await (await weir.chat({})).json()) as { usage: Record<string, number> }
     await matches(t, weir, usage)
   })
 
   it('a stream reports the usage of its row', async (t) => {
-    const { weir } = await chatStage(t, { script: { silentUsage: true } })
+    const { weir } = await sharedStage(t, { script: { silentUsage: true } })
     const events = await readEvents(await weir.chat({ stream: true, stream_options: { include_usage: true } }))
     const { usage } = JSON.parse(events.at(-2)!) as { usage: Record<string, number> }
     await matches(t, weir, usage)
@@ -380,7 +381,7 @@ describe('billing: every request is charged once', () => {
   })
 
   it('[M5] cached input tokens count once, however many choices a stream has', async (t) => {
-    const { weir } = await chatStage(t, {
+    const { weir } = await sharedStage(t, {
       script: {
         handle(_call, response) {
           response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -410,7 +411,7 @@ describe('billing: every request is charged once', () => {
   })
 
   it('[M5] cached input tokens count once, at their own rate', async (t) => {
-    const { weir } = await chatStage(t, { script: { promptTokens: 100, cachedTokens: 40, tokens: ['a'] } })
+    const { weir } = await sharedStage(t, { script: { promptTokens: 100, cachedTokens: 40, tokens: ['a'] } })
     await (await weir.chat({})).text()
     const { amount } = await onlyRow(weir)
     assert.equal(amount, 60n * INPUT + 40n * CACHED + OUTPUT)

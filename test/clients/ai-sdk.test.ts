@@ -4,6 +4,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { APICallError, generateText, isStepCount, Output, RetryError, StreamProviderError, streamText, tool } from 'ai'
 import { z } from 'zod'
 import { chatStage, onlyOutcome, type ChatStage } from '../support/chat-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { gate } from '../support/waiting.ts'
 import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import { pixel, weatherAgent, weatherCall } from './samples.ts'
@@ -44,7 +45,7 @@ function bodyOf(error: APICallError): { message?: string; type?: string; param?:
 
 describe('ai: chat', () => {
   it('[C1][C2][E1] returns the text, the finish reason, the usage and the slug', async (t) => {
-    const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+    const scene = await sharedStage(t, { script: { cachedTokens: 4 } })
     const result = await generateText({ model: modelOf(scene), prompt: 'Hi' })
 
     assert.equal(result.text, 'Hello there!')
@@ -59,7 +60,7 @@ describe('ai: chat', () => {
   })
 
   it('[E1] passes instructions and settings on to the engine', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     await generateText({
       model: modelOf(scene),
       instructions: 'Be brief.',
@@ -85,7 +86,7 @@ describe('ai: chat', () => {
   })
 
   it('[E1] returns reasoning separately from the text', async (t) => {
-    const scene = await chatStage(t, { script: { reasoning: ['Let me', ' see.'] } })
+    const scene = await sharedStage(t, { script: { reasoning: ['Let me', ' see.'] } })
     const whole = await generateText({ model: modelOf(scene), prompt: 'Hi' })
     assert.deepEqual([whole.reasoningText, whole.text], ['Let me see.', 'Hello there!'])
     const streamed = streamText({ model: modelOf(scene), prompt: 'Hi' })
@@ -95,7 +96,7 @@ describe('ai: chat', () => {
 
 describe('ai: streaming', () => {
   it('[E2] yields each token, then the finish reason and the usage', async (t) => {
-    const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+    const scene = await sharedStage(t, { script: { cachedTokens: 4 } })
     const result = streamText({ model: modelOf(scene), prompt: 'Hi' })
 
     assert.deepEqual(await all(result.textStream), ['Hello', ' there', '!'])
@@ -107,7 +108,7 @@ describe('ai: streaming', () => {
 
   it('[E2] delivers each token as soon as the engine produces it', { timeout: 20_000 }, async (t) => {
     const { opened, open } = gate()
-    const scene = await chatStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
+    const scene = await sharedStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
     const seen: string[] = []
     for await (const text of streamText({ model: modelOf(scene), prompt: 'Hi' }).textStream) {
       seen.push(text)
@@ -118,7 +119,7 @@ describe('ai: streaming', () => {
   })
 
   it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hangAfterDone: true } })
+    const scene = await sharedStage(t, { script: { hangAfterDone: true } })
     const result = streamText({ model: modelOf(scene), prompt: 'Hi' })
     assert.equal(await result.text, 'Hello there!')
   })
@@ -134,7 +135,7 @@ describe('ai: tools', () => {
   }
 
   it('[E1] are called and run, and their results are sent back', async (t) => {
-    const scene = await chatStage(t, { script: weatherAgent })
+    const scene = await sharedStage(t, { script: weatherAgent })
     const result = await generateText({ model: modelOf(scene), prompt: 'Hi', tools, stopWhen: isStepCount(3) })
 
     assert.equal(result.text, 'It is cold in Hobart.')
@@ -151,7 +152,7 @@ describe('ai: tools', () => {
   })
 
   it('[E2] are assembled from fragments, and the loop continues', async (t) => {
-    const scene = await chatStage(t, { script: weatherAgent })
+    const scene = await sharedStage(t, { script: weatherAgent })
     const result = streamText({ model: modelOf(scene), prompt: 'Hi', tools, stopWhen: isStepCount(3) })
     const pieces: string[] = []
     for await (const part of result.stream) if (part.type === 'tool-input-delta') pieces.push(part.delta)
@@ -162,7 +163,7 @@ describe('ai: tools', () => {
   })
 
   it('[E1] can be chosen by name', async (t) => {
-    const scene = await chatStage(t, { script: weatherAgent })
+    const scene = await sharedStage(t, { script: weatherAgent })
     const toolChoice = { type: 'tool', toolName: 'get_weather' } as const
     await generateText({ model: modelOf(scene), prompt: 'Hi', tools, toolChoice })
     assert.deepEqual(scene.engine.calls[0]?.body['tool_choice'], {
@@ -177,7 +178,7 @@ describe('ai: structured output', () => {
   const tokens = ['{"name":', '"Hobart",', '"people":250000}']
 
   it('[E1] is parsed, and the engine gets the schema', async (t) => {
-    const scene = await chatStage(t, { script: { tokens } })
+    const scene = await sharedStage(t, { script: { tokens } })
     const result = await generateText({ model: modelOf(scene), prompt: 'Hi', output })
     assert.deepEqual(result.output, { name: 'Hobart', people: 250_000 })
     const format = scene.engine.calls[0]?.body['response_format'] as {
@@ -189,7 +190,7 @@ describe('ai: structured output', () => {
   })
 
   it('[E2] is streamed as partial objects', async (t) => {
-    const scene = await chatStage(t, { script: { tokens } })
+    const scene = await sharedStage(t, { script: { tokens } })
     const result = streamText({ model: modelOf(scene), prompt: 'Hi', output })
     const partials = await all(result.partialOutputStream)
     assert.deepEqual(partials.at(-1), { name: 'Hobart', people: 250_000 })
@@ -199,7 +200,7 @@ describe('ai: structured output', () => {
 
 describe('ai: vision', () => {
   it('[C7] sends a file as a data URL that reaches the engine', async (t) => {
-    const scene = await chatStage(t, { model: { categories: ['llm', 'vision'] } })
+    const scene = await sharedStage(t, { model: { categories: ['llm', 'vision'] } })
     await generateText({
       model: modelOf(scene),
       messages: [
@@ -226,7 +227,7 @@ describe('ai: vision', () => {
 
 describe('ai: errors', () => {
   it('[K1][X1] a wrong key', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const error = await refusal(generateText({ model: modelOf(scene, { apiKey: 'weir-wrong' }), prompt: 'Hi' }))
     assert.equal(error.statusCode, 401)
     assert.equal(bodyOf(error).code, 'invalid_api_key')
@@ -234,7 +235,7 @@ describe('ai: errors', () => {
   })
 
   it('[X1] an unknown model, with the message of Weir', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const error = await refusal(generateText({ model: modelOf(scene, { slug: 'meta/none' }), prompt: 'Hi' }))
     assert.equal(error.statusCode, 404)
     assert.match(error.message, /meta\/none/)
@@ -242,7 +243,7 @@ describe('ai: errors', () => {
   })
 
   it('[X1] a bad value, with code and param', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const error = await refusal(generateText({ model: modelOf(scene), prompt: 'Hi', temperature: 3 }))
     assert.equal(error.statusCode, 400)
     assert.deepEqual([bodyOf(error).code, bodyOf(error).param], ['invalid_value', 'temperature'])
@@ -250,14 +251,14 @@ describe('ai: errors', () => {
   })
 
   it('[L4] a parameter that the model does not list', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const error = await refusal(generateText({ model: modelOf(scene), prompt: 'Hi', presencePenalty: 1 }))
     assert.deepEqual([bodyOf(error).code, bodyOf(error).param], ['unsupported_parameter', 'presence_penalty'])
     assert.equal(scene.engine.calls.length, 0)
   })
 
   it('[R3][X2] exceeding the rate limit, with Retry-After', async (t) => {
-    const scene = await chatStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
+    const scene = await sharedStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
     // Three requests, because a new minute may begin between two of them.
     const attempts = [1, 2, 3].map(() => generateText({ model: modelOf(scene), prompt: 'Hi', maxRetries: 0 }))
     const error = await refusal(Promise.all(attempts))
@@ -269,7 +270,7 @@ describe('ai: errors', () => {
   })
 
   it('[E2][X1] a refused stream reports the refusal and ends', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const result = streamText({ model: modelOf(scene, { slug: 'meta/none' }), prompt: 'Hi', onError() {} })
     const parts = await all(result.stream)
     const failed = parts.find((part) => part.type === 'error')
@@ -337,7 +338,7 @@ describe('ai: abort', () => {
   const never = new Promise<void>(() => {})
 
   it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 1, until: never } } })
+    const scene = await sharedStage(t, { script: { hold: { afterTokens: 1, until: never } } })
     const controller = new AbortController()
     const result = streamText({ model: modelOf(scene), prompt: 'Hi', abortSignal: controller.signal })
     const kinds: string[] = []
@@ -352,7 +353,7 @@ describe('ai: abort', () => {
   })
 
   it('[E1] aborting before the answer frees the engine', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 0, until: never } } })
+    const scene = await sharedStage(t, { script: { hold: { afterTokens: 0, until: never } } })
     const controller = new AbortController()
     const attempt = generateText({ model: modelOf(scene), prompt: 'Hi', abortSignal: controller.signal })
     await scene.engine.arrived(1)
@@ -368,7 +369,7 @@ describe('ai: broken stream', () => {
       `[E2][X1] raises an error after the last token, instead of returning a short answer (${how})`,
       { timeout: 20_000 },
       async (t) => {
-        const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how } } })
+        const scene = await sharedStage(t, { script: { breakAfter: { tokens: 2, how } } })
         const errors: unknown[] = []
         const result = streamText({
           model: modelOf(scene),

@@ -13,7 +13,8 @@ import Anthropic, {
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema'
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
 import { z } from 'zod'
-import { chatStage, onlyOutcome, type ChatStage, type StageOptions } from '../support/chat-stage.ts'
+import { onlyOutcome, type ChatStage, type StageOptions } from '../support/chat-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { outcomes, recordingFetch } from './attempts.ts'
 import { pixel, weatherAgent, weatherCall } from './samples.ts'
 
@@ -43,7 +44,7 @@ function sentTo({ engine }: ChatStage): Readonly<Record<string, unknown>> {
 
 describe('@anthropic-ai/sdk: chat', () => {
   it('[A2][A3] returns the shape that the SDK documents, with separate cached tokens', async (t) => {
-    const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+    const scene = await sharedStage(t, { script: { cachedTokens: 4 } })
     const { id, ...message } = await clientOf(scene).messages.create(asked)
     assert.match(id, /^msg_/)
     assert.deepEqual(message, {
@@ -70,7 +71,7 @@ describe('@anthropic-ai/sdk: chat', () => {
   })
 
   it('[A2] forwards a conversation as a chat', async (t) => {
-    const scene = await chatStage(t, { model: able })
+    const scene = await sharedStage(t, { model: able })
     await clientOf(scene).messages.create({
       ...asked,
       system: [
@@ -104,13 +105,13 @@ describe('@anthropic-ai/sdk: chat', () => {
   })
 
   it('[A2] distinguishes a reached limit from an end', async (t) => {
-    const scene = await chatStage(t, { script: { tokens: ['one', ' two', ' three'], finishReason: 'length' } })
+    const scene = await sharedStage(t, { script: { tokens: ['one', ' two', ' three'], finishReason: 'length' } })
     const { content, stop_reason: reason } = await clientOf(scene).messages.create({ ...asked, max_tokens: 3 })
     assert.deepEqual([content, reason], [[{ type: 'text', text: 'one two three' }], 'max_tokens'])
   })
 
   it('[A2] returns the reasoning on request, and accepts it back', async (t) => {
-    const scene = await chatStage(t, { script: { reasoning: ['Let me', ' think.'], tokens: ['Four.'] } })
+    const scene = await sharedStage(t, { script: { reasoning: ['Let me', ' think.'], tokens: ['Four.'] } })
     const client = clientOf(scene)
     const quiet = await client.messages.create(asked)
     assert.deepEqual(quiet.content, [{ type: 'text', text: 'Four.' }])
@@ -129,7 +130,7 @@ describe('@anthropic-ai/sdk: chat', () => {
   })
 
   it('[A4] counts the tokens of a request without an engine', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const { messages } = clientOf(scene)
     const { input_tokens: few } = await messages.countTokens({ model, messages: hello })
     const { input_tokens: more } = await messages.countTokens({ model, messages: hello, tools: [weather] })
@@ -144,7 +145,7 @@ describe('@anthropic-ai/sdk: chat', () => {
 
 describe('@anthropic-ai/sdk: vision', () => {
   it('[A2] forwards images, also those in the result of a tool', async (t) => {
-    const scene = await chatStage(t, { model: able })
+    const scene = await sharedStage(t, { model: able })
     const source = { type: 'base64', media_type: 'image/png', data: pixel.toString('base64') } as const
     await clientOf(scene).messages.create({
       ...asked,
@@ -189,7 +190,7 @@ describe('@anthropic-ai/sdk: vision', () => {
 
 describe('@anthropic-ai/sdk: streaming', () => {
   it('[A2] emits the events in the documented order', async (t) => {
-    const scene = await chatStage(t, { script: { reasoning: ['Hm.'], tokens: ['Wé', 'ir'], cachedTokens: 4 } })
+    const scene = await sharedStage(t, { script: { reasoning: ['Hm.'], tokens: ['Wé', 'ir'], cachedTokens: 4 } })
     const stream = await clientOf(scene).messages.create({ ...asked, stream: true, thinking: { type: 'adaptive' } })
     const types: string[] = []
     for await (const event of stream) types.push(event.type)
@@ -209,7 +210,7 @@ describe('@anthropic-ai/sdk: streaming', () => {
   })
 
   it('[A2] adds up to the same message as a whole answer', async (t) => {
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       script: { reasoning: ['Hm.'], tokens: ['Wé', 'ir – ', '水'], toolCalls: [weatherCall], cachedTokens: 4 },
     })
     const { messages } = clientOf(scene)
@@ -235,7 +236,7 @@ describe('@anthropic-ai/sdk: streaming', () => {
 
 describe('@anthropic-ai/sdk: tools', () => {
   it('[A2] completes a call and its result', async (t) => {
-    const scene = await chatStage(t, { model: able, script: weatherAgent })
+    const scene = await sharedStage(t, { model: able, script: weatherAgent })
     const { messages } = clientOf(scene)
     const request = {
       ...asked,
@@ -267,7 +268,7 @@ describe('@anthropic-ai/sdk: tools', () => {
   })
 
   it('[A2] runs tools by itself in a loop', async (t) => {
-    const scene = await chatStage(t, { model: able, script: weatherAgent })
+    const scene = await sharedStage(t, { model: able, script: weatherAgent })
     const tool = betaZodTool({
       name: 'get_weather',
       description: 'The weather in a city.',
@@ -280,7 +281,7 @@ describe('@anthropic-ai/sdk: tools', () => {
 
   it('[A2] streams parallel calls as separate blocks', async (t) => {
     const other = { id: 'call_2', name: 'get_weather', arguments: ['{"city":', '"Perth"}'] }
-    const scene = await chatStage(t, { model: able, script: { toolCalls: [weatherCall, other] } })
+    const scene = await sharedStage(t, { model: able, script: { toolCalls: [weatherCall, other] } })
     const { content } = await clientOf(scene)
       .messages.stream({ ...asked, tools: [weather] })
       .finalMessage()
@@ -291,7 +292,7 @@ describe('@anthropic-ai/sdk: tools', () => {
   })
 
   it('[A5] omits tools that only Anthropic can run, and reports it', async (t) => {
-    const scene = await chatStage(t, { model: able })
+    const scene = await sharedStage(t, { model: able })
     const { response } = await clientOf(scene)
       .messages.create({ ...asked, tools: [{ type: 'web_search_20250305', name: 'web_search' }, weather] })
       .withResponse()
@@ -304,7 +305,7 @@ describe('@anthropic-ai/sdk: tools', () => {
     const call = (sent: string) => ({ toolCalls: [{ id: 'call_1', name: sent, arguments: ['{}'] }] })
     const nameIn = (body: Readonly<Record<string, unknown>>): string =>
       (body['tools'] as { function: { name: string } }[])[0]?.function.name ?? ''
-    const scene = await chatStage(t, { model: able, script: ({ body }) => call(nameIn(body)) })
+    const scene = await sharedStage(t, { model: able, script: ({ body }) => call(nameIn(body)) })
     const { messages } = clientOf(scene)
     const request = { ...asked, tools: [{ ...weather, name }] }
     const whole = await messages.create(request)
@@ -318,7 +319,7 @@ describe('@anthropic-ai/sdk: tools', () => {
 
 describe('@anthropic-ai/sdk: structured output', () => {
   it('[A2] parses an answer that follows a schema', async (t) => {
-    const scene = await chatStage(t, { model: able, script: { tokens: ['{"city":', '"Hobart"}'] } })
+    const scene = await sharedStage(t, { model: able, script: { tokens: ['{"city":', '"Hobart"}'] } })
     const schema = {
       type: 'object',
       properties: { city: { type: 'string' } },
@@ -346,20 +347,20 @@ async function rejection(attempt: PromiseLike<unknown>): Promise<APIError> {
 
 describe('@anthropic-ai/sdk: errors', () => {
   it('[A3] refuses a wrong key', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const error = await rejection(clientOf(scene, { apiKey: 'wrong' }).messages.create(asked))
     assert.ok(error instanceof AuthenticationError)
     assert.deepEqual([error.status, error.type], [401, 'authentication_error'])
   })
 
   it('[A3] accepts the key as a bearer token as well', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const client = clientOf(scene, { apiKey: null, authToken: scene.weir.key })
     assert.equal((await client.messages.create(asked)).stop_reason, 'end_turn')
   })
 
   it('[A6] reports a prompt that is too long in the words that clients expect', async (t) => {
-    const scene = await chatStage(t, { model: { context_length: 1000, max_completion_tokens: 1000 } })
+    const scene = await sharedStage(t, { model: { context_length: 1000, max_completion_tokens: 1000 } })
     const { messages } = clientOf(scene)
     const long = await rejection(
       messages.create({ ...asked, messages: [{ role: 'user', content: 'word '.repeat(2000) }] }),
@@ -375,14 +376,14 @@ describe('@anthropic-ai/sdk: errors', () => {
     const body = {
       error: { message: 'the request exceeds the available context size', type: 'exceed_context_size_error' },
     }
-    const scene = await chatStage(t, { script: { refuse: { status: 400, body } } })
+    const scene = await sharedStage(t, { script: { refuse: { status: 400, body } } })
     const error = await rejection(clientOf(scene).messages.create({ ...asked, stream: true }))
     assert.ok(error instanceof BadRequestError)
     assert.match(error.message, /prompt is too long/)
   })
 
   it('[A2] names an unknown model and a wrong field', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const { messages } = clientOf(scene)
     const unknown = await rejection(messages.create({ ...asked, model: 'claude-opus' }))
     assert.ok(unknown instanceof NotFoundError)
@@ -392,7 +393,7 @@ describe('@anthropic-ai/sdk: errors', () => {
   })
 
   it('[A2] uses its own names for the parameters of a chat', async (t) => {
-    const scene = await chatStage(t, { model: { supported_parameters: [] } })
+    const scene = await sharedStage(t, { model: { supported_parameters: [] } })
     const error = await rejection(clientOf(scene).messages.create({ ...asked, stop_sequences: ['END'] }))
     assert.match(error.message, /does not support the parameter 'stop_sequences'/)
   })
@@ -401,7 +402,7 @@ describe('@anthropic-ai/sdk: errors', () => {
 describe('@anthropic-ai/sdk: retries', () => {
   it('[A2][Q4] retries when the queue is full, after Retry-After', { timeout: 60_000 }, async (t) => {
     const never = new Promise<void>(() => {})
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       limits: { max_concurrent_requests: 1, max_queue_depth: 0 },
       script: { hold: { afterTokens: 0, until: never } },
     })
@@ -421,7 +422,7 @@ describe('@anthropic-ai/sdk: retries', () => {
 
   it('[A2] raises the error of a full queue when it may not retry', async (t) => {
     const never = new Promise<void>(() => {})
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       limits: { max_concurrent_requests: 1, max_queue_depth: 0 },
       script: { hold: { afterTokens: 0, until: never } },
     })
@@ -440,7 +441,7 @@ describe('@anthropic-ai/sdk: abort', () => {
   const never = new Promise<void>(() => {})
 
   it('[A7] stops the engine at once, and bills exactly what was streamed', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 2, until: never } } })
+    const scene = await sharedStage(t, { script: { hold: { afterTokens: 2, until: never } } })
     const stream = clientOf(scene).messages.stream(asked)
     let text = ''
     let abortedAt = 0
@@ -465,14 +466,14 @@ describe('@anthropic-ai/sdk: broken stream', () => {
     '[A2] raises an error after the last token, instead of returning a short answer',
     { timeout: 20_000 },
     async (t) => {
-      const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
+      const scene = await sharedStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
       const error = await rejection(clientOf(scene).messages.stream(asked).finalMessage())
       assert.match(error.message, /broke off/)
     },
   )
 
   it('[A2] raises an error when the answer is not streamed', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
+    const scene = await sharedStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
     const error = await rejection(clientOf(scene, { maxRetries: 0 }).messages.create(asked))
     assert.ok(error instanceof InternalServerError)
     assert.deepEqual([error.status, error.type], [502, 'api_error'])

@@ -5,6 +5,7 @@ import type { AIMessage, AIMessageChunk, UsageMetadata } from '@langchain/core/m
 import type { ChatOpenAI, ChatOpenAIFields } from '@langchain/openai'
 import { z } from 'zod'
 import { chatStage, onlyOutcome, type ChatStage } from '../support/chat-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { gate } from '../support/waiting.ts'
 import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import { langChains } from './langchain-majors.ts'
@@ -59,7 +60,7 @@ for (const {
 
   describe(`langchain${suffix}: chat`, () => {
     it('[C1][C2][E1] returns the text, the finish reason, the usage and the slug', async (t) => {
-      const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+      const scene = await sharedStage(t, { script: { cachedTokens: 4 } })
       const answer = await chatOf(scene).invoke('Hi')
 
       assert.equal(answer.text, 'Hello there!')
@@ -69,7 +70,7 @@ for (const {
     })
 
     it('[E1] passes messages and settings on to the engine', async (t) => {
-      const scene = await chatStage(t)
+      const scene = await sharedStage(t)
       const chat = chatOf(scene, { temperature: 0.5, topP: 0.9, maxTokens: 20, stop: ['\n'] })
       await chat.invoke([new SystemMessage('Be brief.'), new HumanMessage('Hi')])
       assert.deepEqual(scene.engine.calls[0]?.body, {
@@ -86,7 +87,7 @@ for (const {
     })
 
     it('[E1] answers a batch', async (t) => {
-      const scene = await chatStage(t, { limits: { max_concurrent_requests: 1 } })
+      const scene = await sharedStage(t, { limits: { max_concurrent_requests: 1 } })
       const answers = await chatOf(scene).batch(['Hi', 'Hi again', 'Still there?'])
       assert.deepEqual(
         answers.map((answer) => answer.text),
@@ -98,7 +99,7 @@ for (const {
 
   describe(`langchain${suffix}: streaming`, () => {
     it('[E2] yields each token, and the usage at the end', async (t) => {
-      const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+      const scene = await sharedStage(t, { script: { cachedTokens: 4 } })
       const chunks = await all(await chatOf(scene).stream('Hi'))
 
       assert.deepEqual(chunks.map((chunk) => chunk.text).filter(Boolean), ['Hello', ' there', '!'])
@@ -109,7 +110,9 @@ for (const {
 
     it('[E2] delivers each token as soon as the engine produces it', { timeout: 20_000 }, async (t) => {
       const { opened, open } = gate()
-      const scene = await chatStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
+      const scene = await sharedStage(t, {
+        script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } },
+      })
       let text = ''
       for await (const chunk of await chatOf(scene).stream('Hi')) {
         text += chunk.text
@@ -120,7 +123,7 @@ for (const {
     })
 
     it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
-      const scene = await chatStage(t, { script: { hangAfterDone: true } })
+      const scene = await sharedStage(t, { script: { hangAfterDone: true } })
       const chunks = await all(await chatOf(scene).stream('Hi'))
       assert.equal(chunks.map((chunk) => chunk.text).join(''), 'Hello there!')
     })
@@ -134,7 +137,7 @@ for (const {
     })
 
     it('[E1] are called, and their results are sent back', async (t) => {
-      const scene = await chatStage(t, { script: weatherAgent })
+      const scene = await sharedStage(t, { script: weatherAgent })
       const chat = chatOf(scene).bindTools([weather])
       const question = new HumanMessage('Hi')
       const asked = await chat.invoke([question])
@@ -159,7 +162,7 @@ for (const {
 
     it('[E2] are assembled from fragments', async (t) => {
       const toolCalls = [weatherCall, { id: 'call_2', name: 'get_time', arguments: ['{', '}'] }]
-      const scene = await chatStage(t, { script: { toolCalls } })
+      const scene = await sharedStage(t, { script: { toolCalls } })
       const chunks: AIMessageChunk[] = await all(await chatOf(scene).bindTools([weather]).stream('Hi'))
       const whole = chunks.reduce((sum, chunk) => sum.concat(chunk))
       assert.deepEqual(
@@ -179,7 +182,7 @@ for (const {
     const json = JSON.stringify(hobart)
 
     it('[E1] works with a JSON schema', async (t) => {
-      const scene = await chatStage(t, { script: { tokens: [json] } })
+      const scene = await sharedStage(t, { script: { tokens: [json] } })
       const answer = await chatOf(scene).withStructuredOutput(city, { name: 'city', method: 'jsonSchema' }).invoke('Hi')
       assert.deepEqual(answer, hobart)
       const format = scene.engine.calls[0]?.body['response_format'] as { type: string; json_schema: { name: string } }
@@ -187,14 +190,14 @@ for (const {
     })
 
     it('[E1] works with JSON mode', async (t) => {
-      const scene = await chatStage(t, { script: { tokens: [json] } })
+      const scene = await sharedStage(t, { script: { tokens: [json] } })
       const answer = await chatOf(scene).withStructuredOutput(city, { method: 'jsonMode' }).invoke('Hi')
       assert.deepEqual(answer, hobart)
       assert.deepEqual(scene.engine.calls[0]?.body['response_format'], { type: 'json_object' })
     })
 
     it('[E1] works with a tool', async (t) => {
-      const scene = await chatStage(t, { script: { toolCalls: [{ id: 'call_1', name: 'city', arguments: [json] }] } })
+      const scene = await sharedStage(t, { script: { toolCalls: [{ id: 'call_1', name: 'city', arguments: [json] }] } })
       const chat = chatOf(scene).withStructuredOutput(city, { name: 'city', method: 'functionCalling' })
       assert.deepEqual(await chat.invoke('Hi'), hobart)
       assert.deepEqual(scene.engine.calls[0]?.body['tool_choice'], { type: 'function', function: { name: 'city' } })
@@ -203,7 +206,7 @@ for (const {
 
   describe(`langchain${suffix}: vision`, () => {
     it('[C7] sends an image part with a data URL that reaches the engine', async (t) => {
-      const scene = await chatStage(t, { model: { categories: ['llm', 'vision'] } })
+      const scene = await sharedStage(t, { model: { categories: ['llm', 'vision'] } })
       const content = [
         { type: 'text', text: 'What is this?' },
         { type: 'image_url', image_url: { url: `data:image/png;base64,${pixel.toString('base64')}` } },
@@ -215,33 +218,33 @@ for (const {
 
   describe(`langchain${suffix}: errors`, () => {
     it('[K1][X1] a wrong key', async (t) => {
-      const scene = await chatStage(t)
+      const scene = await sharedStage(t)
       const attempt = chatOf(scene, { apiKey: 'weir-wrong' }).invoke('Hi')
       await rejectsWith(attempt, { status: 401, code: 'invalid_api_key', lc_error_code: 'MODEL_AUTHENTICATION' })
     })
 
     it('[X1] an unknown model', async (t) => {
-      const scene = await chatStage(t)
+      const scene = await sharedStage(t)
       const attempt = chatOf(scene, { model: 'meta/none' }).invoke('Hi')
       await rejectsWith(attempt, { status: 404, code: 'model_not_found', lc_error_code: 'MODEL_NOT_FOUND' })
     })
 
     it('[X1] a bad value, with code and param', async (t) => {
-      const scene = await chatStage(t)
+      const scene = await sharedStage(t)
       const attempt = chatOf(scene, { temperature: 3 }).invoke('Hi')
       await rejectsWith(attempt, { status: 400, code: 'invalid_value', param: 'temperature' })
       assert.equal(scene.engine.calls.length, 0)
     })
 
     it('[E12][X1] a prompt that is too long is recognised as such', async (t) => {
-      const scene = await chatStage(t)
+      const scene = await sharedStage(t)
       const attempt = chatOf(scene).invoke('word '.repeat(20_000))
       // Older versions have no class for this error, so their users match on the message.
       await assert.rejects(attempt, isOlder ? /maximum context length/ : ContextOverflowError)
     })
 
     it('[R3][X2] exceeding the rate limit, with Retry-After', async (t) => {
-      const scene = await chatStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
+      const scene = await sharedStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
       const chat = chatOf(scene, { maxRetries: 0 })
       // Three requests, because a new minute may begin between two of them.
       const attempts = Promise.all([1, 2, 3].map(() => chat.invoke('Hi')))
@@ -299,7 +302,7 @@ for (const {
     const never = new Promise<void>(() => {})
 
     it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async (t) => {
-      const scene = await chatStage(t, { script: { hold: { afterTokens: 1, until: never } } })
+      const scene = await sharedStage(t, { script: { hold: { afterTokens: 1, until: never } } })
       const controller = new AbortController()
       const stream = await chatOf(scene).stream('Hi', { signal: controller.signal })
       const reading = (async () => {
@@ -316,14 +319,14 @@ for (const {
     it('[E2] breaking out of the loop frees the engine', { timeout: 20_000 }, async (t) => {
       // LangChain closes a stream only when the next token arrives, so there must be more tokens.
       const tokens = Array.from({ length: 10_000 }, () => 'x')
-      const scene = await chatStage(t, { script: { tokens, tokenMs: 5 } })
+      const scene = await sharedStage(t, { script: { tokens, tokenMs: 5 } })
       for await (const chunk of await chatOf(scene).stream('Hi')) if (chunk.text === 'x') break
       await scene.engine.left(1)
       assert.ok((scene.engine.calls[0]?.tokensProduced ?? Infinity) < 10_000)
     })
 
     it('[E1] aborting before the answer frees the engine', { timeout: 20_000 }, async (t) => {
-      const scene = await chatStage(t, { script: { hold: { afterTokens: 0, until: never } } })
+      const scene = await sharedStage(t, { script: { hold: { afterTokens: 0, until: never } } })
       const controller = new AbortController()
       const attempt = chatOf(scene).invoke('Hi', { signal: controller.signal })
       await scene.engine.arrived(1)
@@ -337,7 +340,7 @@ for (const {
     for (const how of ['reset', 'clean end'] as const) {
       const title = `[E2][X1] raises an error after the last token, instead of returning a short answer (${how})`
       it(title, { timeout: 20_000 }, async (t) => {
-        const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how } } })
+        const scene = await sharedStage(t, { script: { breakAfter: { tokens: 2, how } } })
         let text = ''
         const reading = (async () => {
           for await (const chunk of await chatOf(scene).stream('Hi')) text += chunk.text

@@ -4,7 +4,8 @@ import OpenAI, { APIError, APIUserAbortError, BadRequestError, type ClientOption
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
 import type { FunctionTool, ResponseInputItem, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { z } from 'zod'
-import { chatStage, onlyOutcome, type ChatStage, type StageOptions } from '../support/chat-stage.ts'
+import { onlyOutcome, type ChatStage, type StageOptions } from '../support/chat-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { pixel, weatherAgent, weatherCall } from './samples.ts'
 
 /** The responses of the openai SDK, unchanged. It gets only the base address and the key. */
@@ -49,7 +50,7 @@ async function rejection(attempt: PromiseLike<unknown>): Promise<APIError> {
 
 describe('openai responses: chat', () => {
   it('[A1] returns the shape that the SDK documents', async (t) => {
-    const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+    const scene = await sharedStage(t, { script: { cachedTokens: 4 } })
     const response = await clientOf(scene).responses.create({ ...asked, instructions: 'Be brief.' })
     assert.match(response.id, /^resp_/)
     assert.equal(response.output_text, 'Hello there!')
@@ -71,7 +72,7 @@ describe('openai responses: chat', () => {
   })
 
   it('[A1] distinguishes a reached limit from an end', async (t) => {
-    const scene = await chatStage(t, { script: { tokens: ['one', ' two'], finishReason: 'length' } })
+    const scene = await sharedStage(t, { script: { tokens: ['one', ' two'], finishReason: 'length' } })
     const response = await clientOf(scene).responses.create({ ...asked, max_output_tokens: 2 })
     assert.equal(response.status, 'incomplete')
     assert.deepEqual(response.incomplete_details, { reason: 'max_output_tokens' })
@@ -79,7 +80,7 @@ describe('openai responses: chat', () => {
   })
 
   it('[A1] accepts a whole conversation, and joins what the model wrote in one turn', async (t) => {
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       model: able,
       script: { reasoning: ['Let me see.'], tokens: ['Looking.'], toolCalls: [weatherCall] },
     })
@@ -119,7 +120,7 @@ describe('openai responses: chat', () => {
 
 describe('openai responses: vision', () => {
   it('[A1] forwards images', async (t) => {
-    const scene = await chatStage(t, { model: able })
+    const scene = await sharedStage(t, { model: able })
     const url = `data:image/png;base64,${pixel.toString('base64')}`
     await clientOf(scene).responses.create({
       model,
@@ -147,7 +148,7 @@ describe('openai responses: vision', () => {
 
 describe('openai responses: streaming', () => {
   it('[A1] opens every item before its deltas, and closes it before the next', async (t) => {
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       model: able,
       script: { reasoning: ['Hm.'], tokens: ['Wé', 'ir'], toolCalls: [weatherCall] },
     })
@@ -190,7 +191,7 @@ describe('openai responses: streaming', () => {
   })
 
   it('[A1] adds up to the same response as a whole answer', async (t) => {
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       model: able,
       script: { reasoning: ['Hm.'], tokens: ['Wé', 'ir – ', '水'], toolCalls: [weatherCall], cachedTokens: 4 },
     })
@@ -212,7 +213,7 @@ describe('openai responses: streaming', () => {
 
 describe('openai responses: tools', () => {
   it('[A1] completes a call and its result', async (t) => {
-    const scene = await chatStage(t, { model: able, script: weatherAgent })
+    const scene = await sharedStage(t, { model: able, script: weatherAgent })
     const { responses } = clientOf(scene)
     const tool = zodResponsesFunction({ name: 'get_weather', parameters: z.object({ city: z.string() }) })
     const first = await responses.parse({ ...asked, tools: [tool], parallel_tool_calls: false })
@@ -233,7 +234,7 @@ describe('openai responses: tools', () => {
 
   it('[A5] turns a custom tool into a function with one string, and its call back into a custom one', async (t) => {
     const call = { id: 'call_1', name: 'apply_patch', arguments: ['{"input":"*** Begin', ' Patch\\n+é"}'] }
-    const scene = await chatStage(t, { model: able, script: { toolCalls: [call] } })
+    const scene = await sharedStage(t, { model: able, script: { toolCalls: [call] } })
     const { responses } = clientOf(scene)
     const tools = [
       {
@@ -267,7 +268,7 @@ describe('openai responses: tools', () => {
 
   it('[A5] keeps the namespaces of tools in both directions', async (t) => {
     const call = { id: 'call_1', name: 'crm__find', arguments: ['{}'] }
-    const scene = await chatStage(t, { model: able, script: { toolCalls: [call] } })
+    const scene = await sharedStage(t, { model: able, script: { toolCalls: [call] } })
     const { responses } = clientOf(scene)
     const tools = [
       { type: 'namespace' as const, name: 'crm', description: 'Customers.', tools: [{ ...weather, name: 'find' }] },
@@ -288,7 +289,7 @@ describe('openai responses: tools', () => {
 
   it('[A5] omits tools that run elsewhere, and hints that the model does not accept, and reports it', async (t) => {
     const named = { type: 'computer', name: 'screen' }
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const { response } = await clientOf(scene)
       .responses.create({ ...asked, tools: [{ type: 'web_search' }, named as never], reasoning: { effort: 'high' } })
       .withResponse()
@@ -302,7 +303,7 @@ describe('openai responses: tools', () => {
 
 describe('openai responses: structured output', () => {
   it('[A1] parses an answer that follows a schema', async (t) => {
-    const scene = await chatStage(t, { model: able, script: { tokens: ['{"city":', '"Hobart"}'] } })
+    const scene = await sharedStage(t, { model: able, script: { tokens: ['{"city":', '"Hobart"}'] } })
     const format = zodTextFormat(z.object({ city: z.string() }), 'place')
     const { output_parsed: parsed } = await clientOf(scene).responses.parse({ ...asked, text: { format } })
     assert.deepEqual(parsed, { city: 'Hobart' })
@@ -313,7 +314,7 @@ describe('openai responses: structured output', () => {
 
 describe('openai responses: errors', () => {
   it('[A1] reports that nothing is stored', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const { responses } = clientOf(scene)
     const previous = await rejection(responses.create({ ...asked, previous_response_id: 'resp_1' }))
     assert.ok(previous instanceof BadRequestError)
@@ -324,7 +325,7 @@ describe('openai responses: errors', () => {
   })
 
   it('[A6] refuses a prompt that is too long with the code that clients recognise, and in a stream with an event', async (t) => {
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       model: { context_length: 1000, max_completion_tokens: 100, default_max_tokens: 100 },
     })
     const { responses } = clientOf(scene)
@@ -344,7 +345,7 @@ describe('openai responses: errors', () => {
   })
 
   it('[A1] uses its own names for the parameters of a chat', async (t) => {
-    const scene = await chatStage(t, { model: { supported_parameters: [] } })
+    const scene = await sharedStage(t, { model: { supported_parameters: [] } })
     const format = { type: 'json_schema' as const, name: 'x', schema: {} }
     const error = await rejection(clientOf(scene).responses.create({ ...asked, text: { format } }))
     assert.equal(error.param, 'text.format')
@@ -356,7 +357,7 @@ describe('openai responses: abort', () => {
   const never = new Promise<void>(() => {})
 
   it('[A7] stops the engine at once, and bills exactly what was streamed', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 2, until: never } } })
+    const scene = await sharedStage(t, { script: { hold: { afterTokens: 2, until: never } } })
     const stream = await clientOf(scene).responses.create({ ...asked, stream: true })
     let text = ''
     const reading = (async () => {
@@ -376,7 +377,7 @@ describe('openai responses: abort', () => {
 
 describe('openai responses: broken stream', () => {
   it('[A1] ends with response.failed, and never as a short answer', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
+    const scene = await sharedStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
     const events: ResponseStreamEvent[] = await all(await clientOf(scene).responses.create({ ...asked, stream: true }))
     const last = events.at(-1)
     assert.ok(last?.type === 'response.failed')

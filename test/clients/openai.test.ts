@@ -15,6 +15,7 @@ import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import type { ChatCompletionChunk, ChatCompletionMessageParam } from 'openai/resources/chat/completions'
 import { z } from 'zod'
 import { chatStage, onlyOutcome, type ChatStage } from '../support/chat-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { laneHolds } from '../support/lane.ts'
 import { gate } from '../support/waiting.ts'
 import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
@@ -40,7 +41,7 @@ function textOf(chunks: readonly ChatCompletionChunk[]): string {
 
 describe('openai: chat', () => {
   it('[C1][C2][E1] returns the shape that the SDK documents', async (t) => {
-    const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+    const scene = await sharedStage(t, { script: { cachedTokens: 4 } })
     const completion = await clientOf(scene).chat.completions.create({ model, messages: hello })
 
     assert.match(completion.id, /^chatcmpl-/)
@@ -64,7 +65,7 @@ describe('openai: chat', () => {
   })
 
   it('[Q5][R2] exposes the headers and the request id through withResponse', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const { response, request_id } = await clientOf(scene)
       .chat.completions.create({ model, messages: hello })
       .withResponse()
@@ -77,13 +78,13 @@ describe('openai: chat', () => {
   })
 
   it('[C3] accepts an alias and returns the slug', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const completion = await clientOf(scene).chat.completions.create({ model: 'test-8b', messages: hello })
     assert.equal(completion.model, model)
   })
 
   it('[E1] passes only the parameters that the model lists on to the engine', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     await clientOf(scene).chat.completions.create({
       model,
       messages: [{ role: 'developer', content: 'Be brief.' }, ...hello],
@@ -112,7 +113,7 @@ describe('openai: chat', () => {
 
   it('[E1] accepts every value that the types of the SDK allow', async (t) => {
     const model = { categories: ['llm', 'vision'], supported_parameters: ['reasoning_effort'] }
-    const scene = await chatStage(t, { model })
+    const scene = await sharedStage(t, { model })
     const { completions } = clientOf(scene).chat
     for (const effort of ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const) {
       await completions.create({ model: 'meta/test-8b', messages: hello, reasoning_effort: effort })
@@ -129,7 +130,7 @@ describe('openai: chat', () => {
   })
 
   it('[E1] returns n choices', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const { choices } = await clientOf(scene).chat.completions.create({ model, messages: hello, n: 2 })
     assert.deepEqual(
       choices.map(({ index, message }) => [index, message.content]),
@@ -143,7 +144,7 @@ describe('openai: chat', () => {
 
 describe('openai: streaming', () => {
   it('[E2] yields the role, each token and the finish reason, with one id and the slug, and no usage', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const chunks = await all(await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true }))
 
     const steps = chunks.map(({ choices }) => [choices[0]?.delta, choices[0]?.finish_reason])
@@ -160,7 +161,7 @@ describe('openai: streaming', () => {
   })
 
   it('[E2] ends with the usage when include_usage is set', async (t) => {
-    const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+    const scene = await sharedStage(t, { script: { cachedTokens: 4 } })
     const stream = await clientOf(scene).chat.completions.create({
       model,
       messages: hello,
@@ -177,7 +178,7 @@ describe('openai: streaming', () => {
   })
 
   it('[E2] works with the stream helper: events, final content, total usage', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const deltas: string[] = []
     const stream = clientOf(scene).chat.completions.stream({
       model,
@@ -196,7 +197,7 @@ describe('openai: streaming', () => {
 
   it('[E2] delivers each token as soon as the engine produces it', async (t) => {
     const { opened, open } = gate()
-    const scene = await chatStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
+    const scene = await sharedStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     let text = ''
     for await (const chunk of stream) {
@@ -209,13 +210,13 @@ describe('openai: streaming', () => {
 
   it('[E2] delivers text in any script', async (t) => {
     const tokens = ['Žlutý kůň', ' 🦘', ' 水', ' "quoted" \\ \n']
-    const scene = await chatStage(t, { script: { tokens } })
+    const scene = await sharedStage(t, { script: { tokens } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     assert.equal(textOf(await all(stream)), tokens.join(''))
   })
 
   it('[E2] delivers reasoning next to the content', async (t) => {
-    const scene = await chatStage(t, { script: { reasoning: ['Let me', ' see.'] } })
+    const scene = await sharedStage(t, { script: { reasoning: ['Let me', ' see.'] } })
     const chunks = await all(await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true }))
     const deltas = chunks.map(({ choices }) => choices[0]?.delta as { reasoning_content?: string } | undefined)
     assert.equal(deltas.map((delta) => delta?.reasoning_content ?? '').join(''), 'Let me see.')
@@ -230,7 +231,7 @@ describe('openai: streaming', () => {
       { index: 1, delta: { content: 'b' } },
       { index: 1, delta: {}, finish_reason: 'stop' },
     ]
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       script: {
         handle(_call, response) {
           response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -251,7 +252,7 @@ describe('openai: streaming', () => {
   })
 
   it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hangAfterDone: true } })
+    const scene = await sharedStage(t, { script: { hangAfterDone: true } })
     const client = clientOf(scene)
     const stream = await client.chat.completions.create({ model, messages: hello, stream: true })
     assert.equal(textOf(await all(stream)), 'Hello there!')
@@ -274,7 +275,7 @@ describe('openai: tools', () => {
   ]
 
   it('[E1] are called, and their results are sent back', async (t) => {
-    const scene = await chatStage(t, { script: weatherAgent })
+    const scene = await sharedStage(t, { script: weatherAgent })
     const client = clientOf(scene)
     const first = await client.chat.completions.create({ model, messages: hello, tools, tool_choice: 'auto' })
 
@@ -308,7 +309,7 @@ describe('openai: tools', () => {
 
   it('[E2] arrive in fragments: id and name first, then the arguments, each with its index', async (t) => {
     const toolCalls = [weatherCall, { id: 'call_2', name: 'get_time', arguments: ['{', '}'] }]
-    const scene = await chatStage(t, { script: { toolCalls } })
+    const scene = await sharedStage(t, { script: { toolCalls } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, tools, stream: true })
     const chunks = await all(stream)
 
@@ -327,7 +328,7 @@ describe('openai: tools', () => {
 
   it('[E2] are assembled by the stream helper', async (t) => {
     const toolCalls = [weatherCall, { id: 'call_2', name: 'get_time', arguments: ['{', '}'] }]
-    const scene = await chatStage(t, { script: { toolCalls } })
+    const scene = await sharedStage(t, { script: { toolCalls } })
     const completion = await clientOf(scene)
       .chat.completions.stream({ model, messages: hello, tools })
       .finalChatCompletion()
@@ -343,7 +344,7 @@ describe('openai: tools', () => {
 
   for (const stream of [false, true]) {
     it(`[E1][E2] are run in a loop by runTools${stream ? ', streaming' : ''}`, async (t) => {
-      const scene = await chatStage(t, { script: weatherAgent })
+      const scene = await sharedStage(t, { script: weatherAgent })
       const asked: string[] = []
       const get_weather = zodFunction({
         name: 'get_weather',
@@ -369,7 +370,7 @@ describe('openai: structured output', () => {
   const response_format = zodResponseFormat(city, 'city')
 
   it('[E1] is parsed, and the engine gets the schema', async (t) => {
-    const scene = await chatStage(t, { script: { tokens } })
+    const scene = await sharedStage(t, { script: { tokens } })
     const completion = await clientOf(scene).chat.completions.parse({ model, messages: hello, response_format })
     assert.deepEqual(completion.choices[0]?.message.parsed, { name: 'Hobart', people: 250_000 })
     const { type, json_schema } = response_format
@@ -378,14 +379,14 @@ describe('openai: structured output', () => {
   })
 
   it('[E2] is parsed from a stream', async (t) => {
-    const scene = await chatStage(t, { script: { tokens } })
+    const scene = await sharedStage(t, { script: { tokens } })
     const stream = clientOf(scene).chat.completions.stream({ model, messages: hello, response_format })
     const completion = await stream.finalChatCompletion()
     assert.deepEqual(completion.choices[0]?.message.parsed, { name: 'Hobart', people: 250_000 })
   })
 
   it('[E1] works for tools: their arguments are parsed', async (t) => {
-    const scene = await chatStage(t, { script: { toolCalls: [weatherCall] } })
+    const scene = await sharedStage(t, { script: { toolCalls: [weatherCall] } })
     const completion = await clientOf(scene).chat.completions.parse({
       model,
       messages: hello,
@@ -402,7 +403,7 @@ describe('openai: structured output', () => {
   })
 
   it('[L4] is refused when the model does not list response_format', async (t) => {
-    const scene = await chatStage(t, { model: { supported_parameters: ['temperature'] } })
+    const scene = await sharedStage(t, { model: { supported_parameters: ['temperature'] } })
     const attempt = clientOf(scene).chat.completions.parse({ model, messages: hello, response_format })
     await rejectsWith(attempt, BadRequestError, { code: 'unsupported_parameter', param: 'response_format' })
     assert.equal(scene.engine.calls.length, 0)
@@ -423,7 +424,7 @@ describe('openai: vision', () => {
   const dataUrl = `data:image/png;base64,${pixel.toString('base64')}`
 
   it('[C7] passes an image part with a data URL on to the engine', async (t) => {
-    const scene = await chatStage(t, { model: seeing })
+    const scene = await sharedStage(t, { model: seeing })
     const messages = question(dataUrl)
     const completion = await clientOf(scene).chat.completions.create({ model, messages })
     assert.equal(completion.choices[0]?.message.content, 'Hello there!')
@@ -431,14 +432,14 @@ describe('openai: vision', () => {
   })
 
   it('[C7] refuses an image for a model without vision, and names the part', async (t) => {
-    const scene = await chatStage(t, { model: { categories: ['llm'] } })
+    const scene = await sharedStage(t, { model: { categories: ['llm'] } })
     const attempt = clientOf(scene).chat.completions.create({ model, messages: question(dataUrl) })
     await rejectsWith(attempt, BadRequestError, { code: 'unsupported_content', param: 'messages[0].content[1]' })
     assert.equal(scene.engine.calls.length, 0)
   })
 
   it('[C7] refuses to fetch an image from a host that is not allowed', async (t) => {
-    const scene = await chatStage(t, { model: seeing })
+    const scene = await sharedStage(t, { model: seeing })
     const messages = question('http://127.0.0.1:1/private.png')
     const attempt = clientOf(scene).chat.completions.create({ model, messages })
     await rejectsWith(attempt, BadRequestError, { code: 'unsupported_content' })
@@ -464,7 +465,7 @@ async function rejectsWith(
 
 describe('openai: errors', () => {
   it('[K1][X1] a wrong key is an AuthenticationError', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const client = clientOf(scene, { apiKey: 'weir-wrong' })
     await rejectsWith(client.chat.completions.create({ model, messages: hello }), AuthenticationError, {
       status: 401,
@@ -476,7 +477,7 @@ describe('openai: errors', () => {
   })
 
   it('[X1] an unknown model is a NotFoundError that names the parameter', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const attempt = clientOf(scene).chat.completions.create({ model: 'meta/none', messages: hello })
     const error = await rejectsWith(attempt, NotFoundError, { status: 404, code: 'model_not_found', param: 'model' })
     assert.match(error.message, /meta\/none/)
@@ -484,7 +485,7 @@ describe('openai: errors', () => {
   })
 
   it('[X1] a bad value is a BadRequestError with code and param', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const { completions } = clientOf(scene).chat
     await rejectsWith(completions.create({ model, messages: hello, temperature: 3 }), BadRequestError, {
       status: 400,
@@ -503,7 +504,7 @@ describe('openai: errors', () => {
   })
 
   it('[E12][X1] a prompt that is too long is reported in the words that frameworks look for', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const messages: ChatCompletionMessageParam[] = [{ role: 'user', content: 'word '.repeat(20_000) }]
     const attempt = clientOf(scene).chat.completions.create({ model, messages })
     const error = await rejectsWith(attempt, BadRequestError, { code: 'context_length_exceeded' })
@@ -511,14 +512,14 @@ describe('openai: errors', () => {
   })
 
   it('[E2][X1] a refused stream makes create fail before any chunk', async (t) => {
-    const scene = await chatStage(t, { script: { refuse: { status: 422, body: { detail: 'no such template' } } } })
+    const scene = await sharedStage(t, { script: { refuse: { status: 422, body: { detail: 'no such template' } } } })
     const attempt = clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     const error = await rejectsWith(attempt, BadRequestError, { status: 400, code: 'invalid_value' })
     assert.match(error.message, /no such template/)
   })
 
   it('[R3][X2] exceeding the rate limit is a RateLimitError with Retry-After', async (t) => {
-    const scene = await chatStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
+    const scene = await sharedStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
     const client = clientOf(scene, { maxRetries: 0 })
     // Three requests, because a new minute may begin between two of them.
     const attempts = Promise.all([1, 2, 3].map(() => client.chat.completions.create({ model, messages: hello })))
@@ -529,7 +530,7 @@ describe('openai: errors', () => {
   })
 
   it('[X1] a failing engine is an InternalServerError that hides the message of the engine', async (t) => {
-    const scene = await chatStage(t, {
+    const scene = await sharedStage(t, {
       script: { refuse: { status: 500, body: { error: { message: 'secret trace' } } } },
     })
     const attempt = clientOf(scene, { maxRetries: 0 }).chat.completions.create({ model, messages: hello })
@@ -620,7 +621,7 @@ describe('openai: abort', () => {
   const never = new Promise<void>(() => {})
 
   it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 2, until: never } } })
+    const scene = await sharedStage(t, { script: { hold: { afterTokens: 2, until: never } } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     let text = ''
     for await (const chunk of stream) {
@@ -633,14 +634,14 @@ describe('openai: abort', () => {
   })
 
   it('[E2] breaking out of the loop frees the engine', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 1, until: never } } })
+    const scene = await sharedStage(t, { script: { hold: { afterTokens: 1, until: never } } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     for await (const chunk of stream) if (textOf([chunk]) === 'Hello') break
     await scene.engine.left(1)
   })
 
   it('[E1] aborting before the answer frees the engine', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 0, until: never } } })
+    const scene = await sharedStage(t, { script: { hold: { afterTokens: 0, until: never } } })
     const controller = new AbortController()
     const { signal } = controller
     const attempt = clientOf(scene).chat.completions.create({ model, messages: hello }, { signal })
@@ -653,7 +654,7 @@ describe('openai: abort', () => {
   it('[Q2] a timeout of the SDK leaves nothing in the queue', { timeout: 20_000 }, async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1 }
-    const scene = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
+    const scene = await sharedStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
     const first = clientOf(scene).chat.completions.create({ model, messages: hello })
     await scene.engine.arrived(1)
     const impatient = clientOf(scene, { timeout: 200, maxRetries: 1 })
@@ -673,7 +674,7 @@ describe('openai: broken stream', () => {
       `[E2][X1] raises an error after the last token, instead of returning a short answer (${how})`,
       { timeout: 20_000 },
       async (t) => {
-        const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how } } })
+        const scene = await sharedStage(t, { script: { breakAfter: { tokens: 2, how } } })
         const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
         let text = ''
         const reading = (async () => {
@@ -686,13 +687,13 @@ describe('openai: broken stream', () => {
   }
 
   it('[E2][X1] raises an error in the stream helper', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
+    const scene = await sharedStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
     const stream = clientOf(scene).chat.completions.stream({ model, messages: hello })
     await assert.rejects(stream.finalContent(), /broke off/)
   })
 
   it('[E1][X1] raises an error when the answer is not streamed', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
+    const scene = await sharedStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
     const attempt = clientOf(scene, { maxRetries: 0 }).chat.completions.create({ model, messages: hello })
     await rejectsWith(attempt, InternalServerError, { status: 502, code: 'upstream_error' })
   })
@@ -700,7 +701,7 @@ describe('openai: broken stream', () => {
 
 describe('openai: models', () => {
   it('[L1][L2] lists the models that the key can call', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const models = await all(clientOf(scene).models.list())
     assert.deepEqual(
       models.map(({ id, object, owned_by }) => ({ id, object, owned_by })),
@@ -710,7 +711,7 @@ describe('openai: models', () => {
   })
 
   it('[C3][L3] retrieves a model by its slug, whose slash the SDK escapes, and by its alias', async (t) => {
-    const scene = await chatStage(t)
+    const scene = await sharedStage(t)
     const client = clientOf(scene)
     assert.equal((await client.models.retrieve(model)).id, model)
     assert.equal((await client.models.retrieve('test-8b')).id, model)

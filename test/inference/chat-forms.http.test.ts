@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { chatStage, type ChatStage } from '../support/chat-stage.ts'
+import { type ChatStage } from '../support/chat-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
 /** The other forms of a chat over real sockets: where they are, and that they are queued, limited and billed like a chat. */
@@ -24,7 +25,7 @@ function ask({ weir }: ChatStage, path: string, body: object, headers: Record<st
 for (const form of Object.keys(forms) as Form[]) {
   describe(`POST ${form}`, () => {
     it('[A3] is also below /v1, with the headers and the query that clients send', async (t) => {
-      const stage = await chatStage(t)
+      const stage = await sharedStage(t)
       const headers = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'any-2026-01-01' }
       const response = await ask(stage, `/v1${form}?beta=true`, forms[form], headers)
       assert.equal(response.status, 200, await response.text())
@@ -35,7 +36,7 @@ for (const form of Object.keys(forms) as Form[]) {
 
     it('[A8] is silent while it waits in the queue, and answered in its turn', async (t) => {
       const { opened, open } = gate()
-      const stage = await chatStage(t, {
+      const stage = await sharedStage(t, {
         limits: { max_concurrent_requests: 1 },
         script: { hold: { afterTokens: 1, until: opened } },
       })
@@ -57,7 +58,7 @@ for (const form of Object.keys(forms) as Form[]) {
 
     it('[A7] ends at the limit, and bills no more, if the engine continues', async (t) => {
       const tokens = Array.from({ length: 200 }, (_, index) => ` word${index}`)
-      const stage = await chatStage(t, { script: { tokens } })
+      const stage = await sharedStage(t, { script: { tokens } })
       const name = form === '/messages' ? 'max_tokens' : 'max_output_tokens'
       const response = await ask(stage, form, { ...forms[form], [name]: 20, stream: true })
       assert.match(await response.text(), /"stop_reason":"max_tokens"|"reason":"max_output_tokens"/)
@@ -66,7 +67,7 @@ for (const form of Object.keys(forms) as Form[]) {
     })
 
     it('[A5] names models of other categories, like a chat', async (t) => {
-      const stage = await chatStage(t, { model: { categories: ['embedding'] } })
+      const stage = await sharedStage(t, { model: { categories: ['embedding'] } })
       const response = await ask(stage, form, forms[form])
       assert.equal(response.status, 400)
       assert.match(await response.text(), /Use \/api\/v1\/embeddings/)
@@ -76,7 +77,7 @@ for (const form of Object.keys(forms) as Form[]) {
 
 describe('x-api-key', () => {
   it('[A3] is a key on every endpoint, and Authorization takes precedence', async (t) => {
-    const stage = await chatStage(t)
+    const stage = await sharedStage(t)
     const body = { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] }
     assert.equal((await ask(stage, '/chat/completions', body)).status, 200)
     const wrong = await ask(stage, '/chat/completions', body, { authorization: 'Bearer weir_wrong' })
@@ -96,7 +97,7 @@ describe('a call that the forms with blocks cannot represent', () => {
   })
 
   it('[A10] ends a stream with an error, like an engine that continues after the end of a call', async (t) => {
-    const stage = await chatStage(t, {
+    const stage = await sharedStage(t, {
       script: {
         handle(_, response) {
           const deltas = [piece(0, '{}', { id: 'a' }, 'f'), piece(1, '{}', { id: 'b' }, 'g'), piece(0, '{"x":1}')]
@@ -128,7 +129,7 @@ describe('a call that the forms with blocks cannot represent', () => {
       ['{"x":', 'length', {}],
       ['{"x":1}', 'stop', { x: 1 }],
     ] as const) {
-      const stage = await chatStage(t, {
+      const stage = await sharedStage(t, {
         script: { toolCalls: [{ id: 'a', name: 'f', arguments: [text] }], finishReason },
       })
       const response = await ask(stage, '/messages', forms['/messages'])

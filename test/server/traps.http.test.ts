@@ -6,7 +6,8 @@ import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CallerLeft } from '../../src/shared/errors.ts'
 import { listen } from '../../src/server/server.ts'
-import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
+import { refusalOf, stageConfig } from '../support/chat-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { looseExchange, type ScriptedResponse } from '../support/exchange-listener.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type Script } from '../support/scripted-engine.ts'
@@ -34,7 +35,7 @@ async function lane(weir: TestWeir): Promise<{ queue_depth: number; in_flight_re
 describe('trap 1: a request’s close event is emitted when its body has been read', () => {
   it('a caller that has sent everything and waits is still connected', async (t) => {
     const held = gate()
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       script: () => ({
         async handle(_call, response) {
           await held.opened
@@ -54,7 +55,7 @@ describe('trap 1: a request’s close event is emitted when its body has been re
   })
 
   it('requests that are sent before an answer wait for their turn, and are dropped when the caller disconnects', async (t) => {
-    const { weir, engine } = await chatStage(t, { script: silent, limits: { max_concurrent_requests: 2 } })
+    const { weir, engine } = await sharedStage(t, { script: silent, limits: { max_concurrent_requests: 2 } })
     const client = await rawClient(weir.base)
     for (let sent = 0; sent < 4; sent++) client.send(rawChat(weir.key, {}))
     await engine.arrived(1)
@@ -69,7 +70,7 @@ describe('trap 1: a request’s close event is emitted when its body has been re
 
 describe('trap 2: an unread body hides that the caller has disconnected', () => {
   it('a request joins the queue only when it has arrived completely', async (t) => {
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       script: silent,
       limits: { max_concurrent_requests: 1, max_queue_depth: 1 },
     })
@@ -119,7 +120,7 @@ describe('trap 2: an unread body hides that the caller has disconnected', () => 
 
 describe('trap 3: a peer that vanished silently', () => {
   it('is found by TCP keep-alive on the connections of callers, starting after 5 s of silence', async (t) => {
-    const { weir } = await chatStage(t)
+    const { weir } = await sharedStage(t)
     const client = await rawClient(weir.base)
     client.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
     await client.sees('alive')
@@ -148,7 +149,7 @@ describe('trap 4: an engine that dies in the middle of an answer', () => {
     ['a clean end of its connection', (response: ServerResponse): unknown => response.end()],
   ] as const) {
     it(`${what} does not end an answer: the caller gets an error, and no [DONE]`, async (t) => {
-      const { weir } = await chatStage(t, {
+      const { weir } = await sharedStage(t, {
         script: {
           async handle(_call, response) {
             response.useChunkedEncodingByDefault = false
@@ -229,7 +230,7 @@ describe('trap 5: slow readers', () => {
 
 describe('trap 6: the defaults of vLLM', () => {
   it('usage is requested in every stream, with every chunk, whatever the caller asked for', async (t) => {
-    const { weir, engine } = await chatStage(t)
+    const { weir, engine } = await sharedStage(t)
     for (const options of [{}, { stream_options: { include_usage: false } }, { stream_options: null }]) {
       await (await weir.chat({ stream: true, ...options })).text()
       assert.deepEqual(engine.calls.at(-1)?.body['stream_options'], {
@@ -240,7 +241,7 @@ describe('trap 6: the defaults of vLLM', () => {
   })
 
   it('running usage makes an aborted stream billable', async (t) => {
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       script: {
         tokens: Array.from({ length: 300 }, () => 'x'),
         tokenMs: 5,
@@ -260,7 +261,7 @@ describe('trap 6: the defaults of vLLM', () => {
   })
 
   it('no image URL ever reaches an engine', async (t) => {
-    const { weir, engine } = await chatStage(t, { model: { categories: ['llm', 'vision'] } })
+    const { weir, engine } = await sharedStage(t, { model: { categories: ['llm', 'vision'] } })
     for (const url of ['http://169.254.169.254/x.png', 'https://example.com/x.png', ' http://example.com/x.png']) {
       const content = [{ type: 'image_url', image_url: { url } }]
       const refusal = await refusalOf(await weir.chat({ messages: [{ role: 'user', content }] }))
@@ -275,7 +276,7 @@ describe('trap 7: JSON that is deep or has very many values', () => {
     weir.call('/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
 
   it('200,000 levels are refused, wherever they are, and the service keeps running', async (t) => {
-    const { weir } = await chatStage(t)
+    const { weir } = await sharedStage(t)
     const deep = '['.repeat(200_000) + ']'.repeat(200_000)
     const deeper = '{"a":'.repeat(200_000) + '1' + '}'.repeat(200_000)
     for (const body of [
@@ -323,7 +324,7 @@ describe('trap 7: JSON that is deep or has very many values', () => {
 
 describe('trap 8: times as text, and dead callers in the queue', () => {
   it('times are whole numbers without an exponent, in headers, bodies and rows', async (t) => {
-    const { weir } = await chatStage(t)
+    const { weir } = await sharedStage(t)
     const response = await weir.chat({})
     assert.match(response.headers.get('x-ratelimit-reset') ?? '', /^\d{10}$/)
     assert.match(response.headers.get('x-queue-wait-ms') ?? '', /^\d+$/)
@@ -338,7 +339,7 @@ describe('trap 8: times as text, and dead callers in the queue', () => {
 
   it('a queued request whose caller died is never admitted', async (t) => {
     const held = gate()
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       script: () => ({
         async handle(_call, response) {
           await held.opened
@@ -392,7 +393,7 @@ describe('trap 9: keep-alive connections delay the exit', () => {
 
 describe('trap 10: tokenizers on the event loop', () => {
   it('100 KB of one letter are counted quickly', async (t) => {
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       model: { context_length: 2_000_000 },
       limits: { token_budget: 10_000_000 },
     })

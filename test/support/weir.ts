@@ -5,6 +5,8 @@ import { stringify } from 'yaml'
 import { startService, type Service } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openSettledStore } from '../../src/cli/settled-store.ts'
+import { settleRunningService } from '../../src/operate/running-service.ts'
+import { openStoreHere } from '../../src/store/open.ts'
 import { usageQuery } from '../../src/billing/usage/views.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { within } from './waiting.ts'
@@ -120,15 +122,7 @@ export async function startWeir(
         ...init,
       }),
     admin,
-    async ledger() {
-      const store = await openSettledStore({ dataDir })
-      try {
-        const workspaces = await store.workspaces()
-        return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))
-      } finally {
-        await store.close()
-      }
-    },
+    ledger: () => ledgerOf(dataDir),
     writeConfig,
     reload: () => admin('POST', '/admin/v1/catalog/reload'),
     async stop() {
@@ -136,6 +130,17 @@ export async function startWeir(
       await within(60_000, 'the service stops', service.stop())
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** The rows of a workspace, by default the first one, as another process reads them. Its thread would cost the most. */
+export async function ledgerOf(dataDir: string, workspaceId?: string): Promise<readonly LedgerRow[]> {
+  const isRunning = await settleRunningService(dataDir)
+  const store = await (isRunning ? openStoreHere({ dataDir, exclusive: false }) : openSettledStore({ dataDir }))
+  try {
+    return await store.usage(usageQuery(workspaceId ?? (await store.workspaces())[0]?.id ?? '', {}))
+  } finally {
+    await store.close()
   }
 }
 
