@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { copyFileSync, chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -9,7 +9,8 @@ import { parse, stringify } from 'yaml'
 import { findMistakes } from '../src/config.ts'
 import { openStore } from '../src/store/open.ts'
 import { metricTable } from '../src/operate/telemetry/metric-table.ts'
-import { cli, collect } from './support/cli.ts'
+import { cli } from './support/cli.ts'
+import { commandLine } from './support/command-line.ts'
 import { lastMonth } from './support/last-month.ts'
 import { sampleRow } from './support/ledger-samples.ts'
 import { scriptedEngine, type ScriptedEngine } from './support/scripted-engine.ts'
@@ -64,10 +65,6 @@ describe('the commands in the documentation', () => {
     const models = [modelEntry([engine.url], { id: model['id'], aliases: [] })]
     weir = await weirProcess({ server: { port: 0, admin_port: 0, drain_ms: 0 }, seller, models })
     folder = dirname(weir.dataDir)
-    const program = join(folder, 'weir')
-    const bin = join(root, 'bin', 'weir.mjs')
-    writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`)
-    chmodSync(program, 0o755)
     await prepareAcme()
   })
   after(async () => {
@@ -77,8 +74,8 @@ describe('the commands in the documentation', () => {
 
   /** A workspace with some usage in the last month. */
   async function prepareAcme(): Promise<void> {
-    await cli(['workspaces', 'create', 'acme', '--data', weir.dataDir])
-    await cli(['keys', 'create', '--workspace', 'acme', '--data', weir.dataDir])
+    await commandLine(['workspaces', 'create', 'acme', '--data', weir.dataDir])
+    await commandLine(['keys', 'create', '--workspace', 'acme', '--data', weir.dataDir])
     const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
     const [workspaces, prices] = await Promise.all([store.workspaces(), store.priceVersions()])
     const acme = workspaces.find(({ name }) => name === 'acme')
@@ -103,7 +100,7 @@ describe('the commands in the documentation', () => {
   }
 
   async function keyOfAcme(): Promise<string> {
-    const listed = await cli(['keys', 'list', '--workspace', 'acme', '--json', '--data', weir.dataDir])
+    const listed = await commandLine(['keys', 'list', '--workspace', 'acme', '--json', '--data', weir.dataDir])
     const { data } = listed.json<{ data: { id: string; revoked_at?: unknown }[] }>()
     return data[0]?.id ?? assert.fail('acme has no key')
   }
@@ -123,15 +120,10 @@ describe('the commands in the documentation', () => {
     return text.includes('KEY_ID') ? text.replace('KEY_ID', await keyOfAcme()) : text
   }
 
-  async function run(line: string): Promise<{ code: number | null; output: string }> {
-    const child = spawn('/bin/sh', ['-c', line], {
-      cwd: folder,
-      env: { PATH: `${folder}:${process.env['PATH']}`, HOME: process.env['HOME'] },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
-    const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
-    return { code, output: stdout() + stderr() }
+  /** The words that a shell makes of a line. */
+  function wordsOf(line: string): readonly string[] {
+    const { stdout } = spawnSync('/bin/sh', ['-c', `weir() { printf '%s\\0' "$@"; }; ${line}`], { encoding: 'utf8' })
+    return stdout.split('\0').slice(0, -1)
   }
 
   it('are found', () => assert.ok(commands.length > 20, `${commands.length} commands`))
@@ -139,8 +131,10 @@ describe('the commands in the documentation', () => {
   // One after the other, because a document's later commands use what its earlier ones made.
   for (const { file, line } of commands) {
     it(`${file}: ${line}`, async () => {
-      const { code, output } = await run(await adapted(line))
-      assert.equal(code, 0, output)
+      const words = wordsOf(await adapted(line))
+      // A chat reads from its terminal. Here that is empty.
+      const { code, stdout, stderr } = await (words[0] === 'chat' ? cli : commandLine)(words, { cwd: folder })
+      assert.equal(code, 0, stdout + stderr)
     })
   }
 })

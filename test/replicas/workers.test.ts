@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { journalFiles, journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
 import { openJournal } from '../../src/ledger/journal/journal.ts'
@@ -12,6 +13,7 @@ import { systemClock } from '../../src/shared/system-clock.ts'
 import { workerDirectory } from '../../src/cluster/workers/directories.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { cli, collect, startCli, startNote, type CliResult } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { rawClient } from '../support/raw-client.ts'
@@ -55,7 +57,7 @@ describe('weir serve --workers', () => {
   let log: () => string
 
   const weir = (...args: string[]): Promise<CliResult> =>
-    cli([...args, '--config', join(folder, 'weir.yaml'), '--data', join(folder, 'data')])
+    commandLine([...args, '--config', join(folder, 'weir.yaml'), '--data', join(folder, 'data')])
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'weir-workers-'))
@@ -305,6 +307,7 @@ describe('weir serve --workers', () => {
           const response = await ask()
           await response.text()
           statuses.add(response.status)
+          await sleep(25)
         }
       }),
     )
@@ -369,16 +372,16 @@ describe('weir serve --workers', () => {
 
 describe('weir serve --workers without what workers share', () => {
   it('reports what is missing, and how to start it', async () => {
-    const { code, stderr } = await cli(['serve', '--workers', '2'])
+    const { code, stderr } = await commandLine(['serve', '--workers', '2'])
     assert.equal(code, 1)
     assert.match(stderr, /--workers needs Redis .* and PostgreSQL .*docker run .*WEIR_REDIS_URL=.*WEIR_DATABASE_URL=/)
   })
 
   it('accepts only a number of workers', async () => {
     for (const wrong of ['0', 'many', '1.5', '1000']) {
-      const { code, stderr } = await cli(['serve', '--workers', wrong])
+      const { code, stderr } = await commandLine(['serve', '--workers', wrong])
       assert.deepEqual([code, stderr.includes('from 1 to 256')], [2, true])
     }
-    assert.equal((await cli(['serve', '--worker', '1/2'])).code, 2)
+    assert.equal((await commandLine(['serve', '--worker', '1/2'])).code, 2)
   })
 })
