@@ -25,6 +25,8 @@ export const separateTests = {
   '--engines': { folder: 'real-engines', concurrency: 1, fileMinutes: 30 },
   '--agents': { folder: 'agents', concurrency: 1, fileMinutes: 30 },
 }
+/** The tests of npm test that can run for longer import this; npm run test:slow runs them so. */
+const LONG_RUN = 'support/long-run.ts'
 /** The short form of the browser tests, for npm test. */
 const shortBrowserTest = join('test', 'browser', 'sign-in.test.ts')
 
@@ -52,6 +54,11 @@ export function isUnitTest(file) {
 export function testFilesOfNpmTest() {
   const separate = Object.values(separateTests).map(({ folder }) => join('test', folder, '/'))
   return testFiles().filter((file) => file === shortBrowserTest || !separate.some((folder) => file.startsWith(folder)))
+}
+
+/** The test files of `npm test` that `npm run test:slow` repeats, with longer runs. */
+export function testFilesWithLongRuns() {
+  return testFilesOfNpmTest().filter((file) => readFileSync(join(root, file), 'utf8').includes(LONG_RUN))
 }
 
 /**

@@ -2,7 +2,7 @@
 // npm run test:models: tests the embedded engine's models through the API, with their real weights.
 // npm run test:browser [-- FILE …]: tests every page of the consoles in a browser. npm test runs only their short form.
 // npm run test:chaos: kills, stops and cuts off replicas and their Redis, again and again. npm test runs a short form.
-// npm run test:slow: runs the tests that take minutes.
+// npm run test:slow [-- FILE …]: runs the tests that take minutes, and those of npm test that can run for longer.
 // npm run test:agents: runs real coding agents against the service (npm run install:agents).
 // npm run test:engines: compares calls through Weir with the same calls to real inference servers (npm run install:engines).
 import { spawnSync } from 'node:child_process'
@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 import { ensureConsole } from './build-console.mjs'
-import { separateTests, testFiles, testFilesOfNpmTest } from './test-runs.mjs'
+import { separateTests, testFiles, testFilesOfNpmTest, testFilesWithLongRuns } from './test-runs.mjs'
 
 ensureInstalled({ development: true })
 ensureTools(['curl', 'chromium', 'redis-server', 'postgresql'])
@@ -28,10 +28,12 @@ const chosen = separateTests[args[0]]
 
 const [, ...named] = args
 
-if (args[0] === '--slow') ensureTools(['nginx', 'caddy', 'haproxy'])
+const isSlow = args[0] === '--slow'
+if (isSlow) ensureTools(['nginx', 'caddy', 'haproxy'])
 
 if (chosen) {
-  const files = named.length > 0 ? named : testFiles(chosen.folder)
+  const all = isSlow ? [...testFiles(chosen.folder), ...testFilesWithLongRuns()] : testFiles(chosen.folder)
+  const files = named.length > 0 ? named : all
   runTests(chosen.folder, files, chosen.concurrency, chosen.fileMinutes)
 } else if (args.length > 0) runTests('tests', args, 2)
 else {
@@ -76,7 +78,7 @@ function runTests(name, files, concurrency, fileMinutes = 10) {
 function step(name, command, args) {
   process.stdout.write(`\n▶ ${name}\n`)
   const started = Date.now()
-  const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
+  const env = { ...process.env, NODE_COMPILE_CACHE: compileCache, ...(isSlow ? { WEIR_LONG_RUN: '1' } : {}) }
   const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit', env })
   if (status !== 0) {
     process.stdout.write(`✖ ${name} failed\n`)

@@ -7,6 +7,7 @@ import { measureAudio } from '../../src/inference/audio/measure/measure.ts'
 import type { ByteSource, MeasuredAudio } from '../../src/server/uploads/uploads.ts'
 import { mp4File, webmFile } from '../support/audio-containers.ts'
 import { packetTracks } from '../support/audio-forgery.ts'
+import { runLength } from '../support/long-run.ts'
 
 const folder = new URL('../fixtures/audio/', import.meta.url)
 /** Measured by decoding with ffmpeg. */
@@ -138,7 +139,7 @@ describe('measuring any file', () => {
     const cut = fc.asyncProperty(clip, fc.double({ min: 0, max: 1, noNaN: true }), (bytes, share) =>
       holds(bytes.subarray(0, Math.floor(bytes.length * share))),
     )
-    await fc.assert(cut, { numRuns: 30 })
+    await fc.assert(cut, { numRuns: runLength(10, 30) })
   })
 
   it('never fails when it is damaged anywhere', async () => {
@@ -155,7 +156,7 @@ describe('measuring any file', () => {
       }
       return holds(bytes)
     })
-    await fc.assert(damage, { numRuns: 60 })
+    await fc.assert(damage, { numRuns: runLength(20, 60) })
   })
 
   it('takes little memory, whatever the file declares', async () => {

@@ -6,6 +6,7 @@ import { chanceOf, type Chance } from '../support/fuzz/chance.ts'
 import { streamedAnswer, wholeAnswer, type AnswerInput } from '../support/fuzz/fuzz-answers.ts'
 import { fuzzStage, type FuzzStage } from '../support/fuzz/fuzz-stage.ts'
 import { openWire, type WireResponse } from '../support/fuzz/wire.ts'
+import { runLength } from '../support/long-run.ts'
 
 /**
  * Thousands of wrong answers of engines, of every dialect, through the real service. Whatever an engine says, a caller
@@ -153,13 +154,14 @@ function checkRow(row: LedgerRow, { end, usage }: Ending): void {
   assert.ok(cachedInputTokens <= inputTokens && amount >= 0n)
 }
 
-const WHOLE = 4000
-const STREAMED = 4000
+const WARMING = runLength(150, 500)
+const WHOLE = runLength(450, 4000)
+const STREAMED = runLength(450, 4000)
 
 describe(`a fuzz of engines' answers, WEIR_SEED=${seed}`, () => {
   it('is answered once the service is warm', async () => {
-    await send(500, wholeAnswer)
-    await send(500, streamedAnswer)
+    await send(WARMING, wholeAnswer)
+    await send(WARMING, streamedAnswer)
     stage.measure()
   })
 

@@ -7,6 +7,7 @@ import * as requests from '../support/fuzz/fuzz-requests.ts'
 import type { RequestMaker } from '../support/fuzz/fuzz-requests.ts'
 import { fuzzStage, type FuzzStage } from '../support/fuzz/fuzz-stage.ts'
 import { openWire, type WireRequest, type WireResponse } from '../support/fuzz/wire.ts'
+import { runLength } from '../support/long-run.ts'
 
 /**
  * Thousands of wrong requests on keep-alive connections, to the real service in its own process. Each input depends on
@@ -89,23 +90,23 @@ function checkError(status: number, json: unknown): void {
 }
 
 const publicKinds: readonly (readonly [name: string, count: number, make: RequestMaker])[] = [
-  ['JSON bodies', 4000, requests.jsonBody],
-  ['JSON bodies with wrong bytes', 1500, requests.rawBody],
-  ['requests that end in the middle', 800, requests.cutRequest],
-  ['odd headers', 800, requests.oddHeader],
-  ['odd methods, paths and queries', 1500, requests.publicTarget],
-  ['forms', 1600, requests.form],
-  ['bytes that are hardly HTTP', 500, requests.rawHttp],
+  ['JSON bodies', runLength(800, 4000), requests.jsonBody],
+  ['JSON bodies with wrong bytes', runLength(300, 1500), requests.rawBody],
+  ['requests that end in the middle', runLength(200, 800), requests.cutRequest],
+  ['odd headers', runLength(200, 800), requests.oddHeader],
+  ['odd methods, paths and queries', runLength(300, 1500), requests.publicTarget],
+  ['forms', runLength(60, 1600), requests.form],
+  ['bytes that are hardly HTTP', runLength(150, 500), requests.rawHttp],
 ]
 const adminKinds: readonly (readonly [name: string, count: number, make: RequestMaker])[] = [
-  ['operator requests with odd methods, paths and queries', 800, requests.adminTarget],
-  ['operator requests with odd bodies', 1000, requests.adminBody],
+  ['operator requests with odd methods, paths and queries', runLength(200, 800), requests.adminTarget],
+  ['operator requests with odd bodies', runLength(250, 1000), requests.adminBody],
 ]
 
 describe(`a fuzz of requests, WEIR_SEED=${seed}`, () => {
   it('is answered once the service is warm', async () => {
-    for (const [, , make] of publicKinds) await send(60, stage.weir.base, stage.weir.key, make)
-    for (const [, , make] of adminKinds) await send(30, stage.weir.adminUrl, stage.operatorToken, make)
+    for (const [, , make] of publicKinds) await send(runLength(20, 60), stage.weir.base, stage.weir.key, make)
+    for (const [, , make] of adminKinds) await send(runLength(20, 30), stage.weir.adminUrl, stage.operatorToken, make)
     stage.measure()
   })
 

@@ -5,13 +5,13 @@ import { simulationSeed } from '../seed.ts'
 import { simulateLanes } from './world.ts'
 
 describe('the lane under simulation', () => {
-  it('[Q1][Q2][Q4][Q5][Q6] keeps I1–I10, I12 and I13 at every step of 1,000,000 requests', (t) => {
+  it('[Q1][Q2][Q4][Q5][Q6] keeps I1–I10, I12 and I13 at every step of 200,000 requests', (t) => {
     const seed = simulationSeed()
     t.diagnostic(`WEIR_SEED=${seed}`)
-    const { steps, requests, ...happenings } = simulateLanes(openLane, seed, 1_000_000)
+    const { steps, requests, ...happenings } = simulateLanes(openLane, seed, 200_000)
     t.diagnostic(`${requests} requests, ${steps} steps inspected, ${JSON.stringify(happenings)}`)
     for (const [happening, times] of Object.entries(happenings)) {
-      assert.ok(times > 1000, `${happening} happened only ${times} times`)
+      assert.ok(times > 200, `${happening} happened only ${times} times`)
     }
   })
 

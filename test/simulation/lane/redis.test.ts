@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startRedis, type RedisServer } from '../../support/redis-server.ts'
+import { runLength } from '../../support/long-run.ts'
 import { simulationSeed } from '../seed.ts'
 import { redisLanes } from './redis-lane.ts'
 import { simulateRemoteLanes } from './world.ts'
@@ -10,15 +11,15 @@ describe('the lane in Redis under simulation', () => {
   before(async () => void (server = await startRedis()))
   after(() => server.remove())
 
-  it('[Q1][Q2][Q4][Q5][Q6] keeps I1–I10, I12 and I13 at every step of 10,000 requests of two replicas', async (t) => {
+  it('[Q1][Q2][Q4][Q5][Q6] keeps I1–I10, I12 and I13 at every step of thousands of requests of two replicas', async (t) => {
     const seed = simulationSeed()
     t.diagnostic(`WEIR_SEED=${seed}`)
     const lanes = redisLanes(server.socket)
     t.after(lanes.close)
-    const { steps, requests, ...happenings } = await simulateRemoteLanes(lanes.open, seed, 10_000)
+    const { steps, requests, ...happenings } = await simulateRemoteLanes(lanes.open, seed, runLength(4000, 10_000))
     t.diagnostic(`${requests} requests, ${steps} steps inspected, ${JSON.stringify(happenings)}`)
     for (const [happening, times] of Object.entries(happenings)) {
-      if (happening !== 'closed') assert.ok(times > 10, `${happening} happened only ${times} times`)
+      if (happening !== 'closed') assert.ok(times > 4, `${happening} happened only ${times} times`)
     }
   })
 })

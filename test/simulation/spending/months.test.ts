@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startRedis, type RedisServer } from '../../support/redis-server.ts'
+import { runLength } from '../../support/long-run.ts'
 import { simulationSeed } from '../seed.ts'
 import { memoryAdapter, redisAdapter, simulateMonths, type MonthAdapter } from './months.ts'
 
@@ -10,8 +11,8 @@ describe('a spend limit while months change, under simulation', () => {
   after(() => server.remove())
 
   const adapters: readonly { name: string; worlds: number; open(): MonthAdapter }[] = [
-    { name: 'memory', worlds: 200, open: () => memoryAdapter },
-    { name: 'Redis', worlds: 12, open: () => redisAdapter(server.socket) },
+    { name: 'memory', worlds: runLength(60, 200), open: () => memoryAdapter },
+    { name: 'Redis', worlds: runLength(5, 12), open: () => redisAdapter(server.socket) },
   ]
   for (const { name, worlds, open } of adapters) {
     for (const jumps of [false, true]) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startRedis, type RedisServer } from '../../support/redis-server.ts'
+import { runLength } from '../../support/long-run.ts'
 import { simulationSeed } from '../seed.ts'
 import { mutations } from './mutations.ts'
 import { Overdrawn, simulateSpending } from './world.ts'
@@ -14,13 +15,13 @@ describe('a hard spend limit over replicas under simulation', () => {
     const seed = simulationSeed()
     t.diagnostic(`WEIR_SEED=${seed}`)
     const seen: Record<string, number> = {}
-    for (let world = 0; world < 24; world += 1) {
+    for (let world = 0; world < runLength(10, 24); world += 1) {
       const happenings = await simulateSpending(server.socket, seed + world, 500)
       for (const [name, times] of Object.entries(happenings)) seen[name] = (seen[name] ?? 0) + times
     }
     t.diagnostic(JSON.stringify(seen))
     for (const [happening, times] of Object.entries(seen)) {
-      assert.ok(times > 5, `${happening} happened only ${times} times`)
+      assert.ok(times > 2, `${happening} happened only ${times} times`)
     }
   })
 })
