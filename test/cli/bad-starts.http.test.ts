@@ -19,8 +19,9 @@ import { startService } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
 import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { openStore } from '../../src/store/open.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { cliWithFileLimit } from '../support/limited-cli.ts'
+import { someOf } from '../support/long-run.ts'
 import { modelEntry } from '../support/weir.ts'
 
 /** A start that cannot work says so in one line, with what to do about it, and loses nothing. */
@@ -83,7 +84,7 @@ describe('a start on a full disk', () => {
   const line = /cannot be written.*check the disk and its free space, and try again|the disk is full/
 
   // The limits stop it at different files: the lock, the database, its log, and the small files after them.
-  for (const bytes of [0, 1024, 4096, 8192, 32_768, 65_536]) {
+  for (const bytes of someOf([0, 1024, 4096, 8192, 32_768, 65_536], 3)) {
     it(`with room for files of ${bytes} bytes loses no existing data`, async (t) => {
       const it = usedInstallation(t)
       assertOneLine(await cliWithFileLimit(bytes, serveArgs(it)), line)
@@ -117,15 +118,15 @@ describe('a start on a directory that is not writable', () => {
     const { dataDir, config } = installation(t)
     writeFileSync(dataDir, 'a file')
     const below = { dataDir: join(dataDir, 'data'), config }
-    assertOneLine(await cli(serveArgs(below)), /cannot be written \(.*choose another with --data/)
-    assertOneLine(await cli(serveArgs({ dataDir, config })), /cannot be written \(.*choose another with --data/)
+    assertOneLine(await commandLine(serveArgs(below)), /cannot be written \(.*choose another with --data/)
+    assertOneLine(await commandLine(serveArgs({ dataDir, config })), /cannot be written \(.*choose another with --data/)
     assert.equal(readFileSync(dataDir, 'utf8'), 'a file')
   })
 
   it('reports that the file system refuses it', async (t) => {
     const { config } = installation(t)
-    assertOneLine(await cli(serveArgs({ dataDir: '/proc/weir-data', config })), /cannot be (written|created)/)
-    assertOneLine(await cli(serveArgs({ dataDir: '/proc/self', config })), /cannot be written \(.*--data/)
+    assertOneLine(await commandLine(serveArgs({ dataDir: '/proc/weir-data', config })), /cannot be (written|created)/)
+    assertOneLine(await commandLine(serveArgs({ dataDir: '/proc/self', config })), /cannot be written \(.*--data/)
   })
 })
 
@@ -144,7 +145,7 @@ describe('a start on a damaged database', () => {
       damage(file)
       const damaged = readFileSync(file)
       assertOneLine(
-        await cli(serveArgs(it)),
+        await commandLine(serveArgs(it)),
         /is damaged \(.*\) and was left as it is: restore a backup with weir restore/,
       )
       assert.deepEqual(readFileSync(file), damaged)
@@ -162,7 +163,7 @@ describe('a start on a damaged database', () => {
       const file = join(it.dataDir, 'weir.db')
       renameSync(file, `${it.dataDir}.good`)
       if (what === 'empty') writeFileSync(file, '')
-      assertOneLine(await cli(serveArgs(it)), /is damaged \(weir\.db is missing or empty\)/)
+      assertOneLine(await commandLine(serveArgs(it)), /is damaged \(weir\.db is missing or empty\)/)
       renameSync(`${it.dataDir}.good`, file)
       await startAndStop(it)
       await assertRows(it, 40)

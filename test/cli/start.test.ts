@@ -8,6 +8,7 @@ import { stringify } from 'yaml'
 import { findService } from '../../src/operate/running-service.ts'
 import { isServiceRunning } from '../../src/store/sqlite/service-lock.ts'
 import { cli, collect, startCli, startNote } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { hasTerminals, onTerminal, plain } from '../support/terminal.ts'
 import { eventually } from '../support/waiting.ts'
@@ -150,7 +151,7 @@ describe('weir serve on a terminal', { skip: !hasTerminals && 'there is no scrip
 
   it('shows on a second start how to create a key, and uses no colour with NO_COLOR', async (t) => {
     const it = await stage(t)
-    await cli(['workspaces', 'create', 'default', '--json', ...it.options])
+    await commandLine(['workspaces', 'create', 'default', '--json', ...it.options])
     const run = onTerminal(['serve', ...it.options], { NO_COLOR: '1' })
     await eventually('it runs', () => run.lines().some((line) => line.includes(`}'`)), 30_000)
     const text = run.received().replaceAll('\r', '')
@@ -176,7 +177,7 @@ describe('a port that is in use', () => {
       `weir: port ${port} on 127.0.0.1 is in use (the port comes from ${source}); stop the program that uses it, or choose another port with ${choices}\n`
     const ports = '--port N, WEIR_PORT or server.port'
     const serve = async (environment: NodeJS.ProcessEnv, ...flags: string[]): Promise<string> => {
-      const result = await cli(['serve', ...it.options, ...flags], { environment })
+      const result = await commandLine(['serve', ...it.options, ...flags], { environment })
       assert.equal(result.code, 1)
       return result.stderr
     }
