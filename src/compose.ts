@@ -46,9 +46,8 @@ import { openEngines } from './open-engines.ts'
 import { openReloading } from './operate/reload/reloading.ts'
 import { portOf } from './cluster/workers/worker-port.ts'
 import { metricsOfAll } from './operate/telemetry/metrics-of-workers.ts'
-import type { LogDestination } from './operate/telemetry/log-destination.ts'
+import { type LogDestination, createTelemetry } from './operate/telemetry/telemetry.ts'
 import { openRefusals } from './billing/refused-requests/refusal-recorder.ts'
-import { createTelemetry } from './operate/telemetry/telemetry.ts'
 import { version } from './operate/version.ts'
 
 /** The only place that chooses the parts and wires them together. Everything it opens is closed in reverse order. */
@@ -191,9 +190,8 @@ async function assemble(
     spending,
     clock,
     engineOf: engines.of,
-    priceOf: ({ deployment, model, media }, { workspace }) =>
-      prices.priceOn(deployment, model, workspace.id, media?.imageKind),
-    admitted: ({ deployment }, waitMs) => live.admitted(deployment.lane, waitMs),
+    priceOf: prices.priceOn,
+    admitted: live.admitted,
     settled: telemetry.settled,
     pastLimit: telemetry.pastLimit,
     contradicted: telemetry.contradicted,

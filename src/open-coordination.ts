@@ -8,8 +8,7 @@ import type { ChangeFeed } from './cluster/changes/change-feed.ts'
 import type { AlarmClock } from './shared/clock.ts'
 import type { Coordination, Replica } from './cluster/coordination.ts'
 import type { LedgerStatus } from './ledger/ledger.ts'
-import type { RateLimiter } from './workspaces/rate-limits/rate-limit.ts'
-import { memoryRateLimiter } from './workspaces/rate-limits/memory.ts'
+import { type RateLimiter, memoryRateLimiter } from './workspaces/rate-limits/rate-limit.ts'
 import type { LinkEvents, RedisLink } from './cluster/redis/link.ts'
 
 /** What replicas share: lanes, rate limits and the change feed. A part of compose.ts. */

@@ -309,7 +309,11 @@ describe('the test of the parts', () => {
     ['server/exchange.ts', "import type { Job } from '../engines/job.ts'", 'imports engines/job.ts'],
     ['server/server.ts', "import { publicApi } from './api/public-api.ts'", 'imports server/api/public-api.ts'],
     ['cluster/redis/link.ts', "import '../../queue/redis/admission.ts'", 'imports queue/redis/admission.ts'],
-    ['workspaces/rate-limits/memory.ts', "const it = await import('../../queue/memory.ts')", 'imports queue/memory.ts'],
+    [
+      'workspaces/rate-limits/rate-limit.ts',
+      "const it = await import('../../queue/memory.ts')",
+      'imports queue/memory.ts',
+    ],
     // What is not public.
     ['billing/usage/usage-report.ts', "import '../../ledger/journal/journal.ts'", 'imports ledger/journal/journal.ts'],
     [

@@ -12,7 +12,7 @@ import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
 import type { LaneLimits } from '../queue/lane.ts'
 import { pricesByKind } from '../billing/rating/image-prices.ts'
 import { freeRates, parsePriceList, priceRule } from '../billing/rating/rating.ts'
-import { isTokenizer, tokenizerNames } from '../shared/tokens/tokenizers.ts'
+import { isTokenizer, tokenizerNames } from '../shared/tokens/token-estimate.ts'
 import type { Path } from '../shared/json/schema-check.ts'
 
 /** Reads the description of models: `models:` in weir.yaml, or a separate catalog file. */

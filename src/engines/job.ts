@@ -1,7 +1,6 @@
 import type { Deployment, Model } from '../catalog/model.ts'
 import type { ByteCollector } from '../shared/byte-collector.ts'
 import type { ApiError } from '../shared/errors.ts'
-import type { ExpectedCount } from '../shared/tokens/expected-count.ts'
 import type { Rates, Usage } from '../billing/rating/rating.ts'
 import type { PromptBlocks } from './prefix/prompt-blocks.ts'
 
@@ -57,6 +56,15 @@ export interface EngineRequest {
 interface StreamedBody {
   readonly length: number
   open(): AsyncIterable<Buffer>
+}
+
+/**
+ * How many input tokens an engine should count. A count outside this range may be of something else than tokens
+ * (characters, words), include more than the text (a long system prompt of the template), or not cover the whole input.
+ */
+export interface ExpectedCount {
+  readonly least: number
+  readonly most: number
 }
 
 /** The price of a request. It is fixed at admission and does not change afterwards. */

@@ -1,6 +1,5 @@
-import { scanFrames, type Frame } from './journal/frames.ts'
+import { scanFrames, type Frame, recordsIn, type JournalRecord } from './journal/records.ts'
 import type { JournalPosition, JournalSpan } from './journal/positions.ts'
-import { recordsIn, type JournalRecord } from './journal/records.ts'
 import type { RequestRow } from './rows.ts'
 import { writeInParts } from '../shared/refused-write.ts'
 import type { JournalFiles } from './journal/journal-files.ts'

@@ -1,6 +1,5 @@
-import { scanFrames } from './journal/frames.ts'
+import { scanFrames, recordsIn, type SegmentHead } from './journal/records.ts'
 import { isAfter } from './journal/positions.ts'
-import { recordsIn, type SegmentHead } from './journal/records.ts'
 import { interruptedRow, type Intent } from './rows.ts'
 import type { JournalFiles } from './journal/journal-files.ts'
 import type { LedgerStore } from './ledger.ts'

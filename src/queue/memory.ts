@@ -2,8 +2,7 @@ import { openLane } from './lane.ts'
 import type { Lane, LaneDecision, LaneLimits, LaneStatus } from './lane.ts'
 import type { Admission, LaneLoad, Ticket } from './admission.ts'
 import type { AlarmClock } from '../shared/clock.ts'
-import { expiryTimer } from './expiry-timer.ts'
-import { Entry, openOutbox, type Decided } from './outbox.ts'
+import { expiryTimer, Entry, openOutbox, type Decided } from './lane-adapter.ts'
 
 const closed: LaneDecision = Object.freeze({ kind: 'closed' })
 const noTicket: Ticket = Object.freeze({ leave() {} })

@@ -6,9 +6,7 @@ import type { OpenedFile } from './files/files.ts'
 import type { RateView } from '../workspaces/rate-limits/rate-limit.ts'
 import type { Reply } from './reply.ts'
 import type { RequestNotes } from './request-line.ts'
-import type { IncomingRequest } from './incoming-request.ts'
-import { newRequestId } from './request-id.ts'
-import { readTarget } from './request-target.ts'
+import { type IncomingRequest, newRequestId, readTarget } from './incoming-request.ts'
 
 /** Answers are sent in pieces of this size, so that a stalled caller is noticed. */
 const PIECE_BYTES = 65_536

@@ -8,8 +8,7 @@ import type { RateView } from '../workspaces/rate-limits/rate-limit.ts'
 import { CallerConnection, type ListenerHooks } from './caller-connection.ts'
 import { Exchange, type ExchangeListener, type ResponseContext } from './exchange.ts'
 import { openOwnPort, type OpenPort } from '../cluster/workers/port.ts'
-import { MAX_HEADERS, refusalOfHead } from './proper-head.ts'
-import { newRequestId } from './request-id.ts'
+import { MAX_HEADERS, refusalOfHead, newRequestId } from './incoming-request.ts'
 
 /** What a listener serves. */
 export interface Application {

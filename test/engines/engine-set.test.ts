@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Deployment, EngineDescription } from '../../src/catalog/model.ts'
-import { engineSet } from '../../src/engines/engine-set.ts'
+import { engineSet } from '../../src/engines/upstream.ts'
 import type { Engine } from '../../src/engines/engine.ts'
 
 /** Engines that only know their address and whether they are closed. */

@@ -72,7 +72,7 @@ export default [
   },
   {
     name: 'stream-refusal-is-lost',
-    file: 'src/inference/chat/stream.ts',
+    file: 'src/inference/chat/answer.ts',
     find: "delta.refusal !== '' ?",
     replace: "delta.refusal === '' ?",
     tests: ['conformance/forms'],
@@ -163,7 +163,7 @@ export default [
   },
   {
     name: 'changing-line-stays-in-front',
-    file: 'src/inference/chat/changing-lines.ts',
+    file: 'src/inference/chat/prompt.ts',
     find: 'if (moved.length === 0) return undefined',
     replace: 'if (moved.length >= 0) return undefined',
     tests: ['inference/changing-lines.http'],
@@ -177,7 +177,7 @@ export default [
   },
   {
     name: 'forms-end-for-the-last-reason',
-    file: 'src/inference/chat/stream.ts',
+    file: 'src/inference/chat/answer.ts',
     find: 'if (!reason || finished.size > 0)',
     replace: 'if (!reason)',
     tests: ['inference/chat-forms'],
@@ -205,14 +205,14 @@ export default [
   },
   {
     name: 'parameters-of-the-largest-size-are-refused',
-    file: 'src/inference/request/parameter-tokens.ts',
+    file: 'src/inference/request/parameters.ts',
     find: 'if (left < 0)',
     replace: 'if (left <= 0)',
     tests: ['inference/endpoint-limits'],
   },
   {
     name: 'parameter-setting-is-charged-a-byte-early',
-    file: 'src/inference/request/parameter-tokens.ts',
+    file: 'src/inference/request/parameters.ts',
     find: '<= SETTING_BYTES',
     replace: '< SETTING_BYTES',
     tests: ['inference/endpoint-limits'],

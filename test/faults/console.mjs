@@ -108,7 +108,7 @@ export default [
   {
     name: 'live-waits-known-only-when-requests-end',
     file: 'src/inference/pipeline/pipeline.ts',
-    find: '      parts.admitted(job, waitMs)\n',
+    find: '      parts.admitted(job.deployment.lane, waitMs)\n',
     replace: '',
     tests: ['queue/console-live.http'],
   },

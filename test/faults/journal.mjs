@@ -58,14 +58,14 @@ export default [
   },
   {
     name: 'journal-frame-without-its-place',
-    file: 'src/ledger/journal/frames.ts',
+    file: 'src/ledger/journal/records.ts',
     find: 'return crc32(text, (Math.imul(segment, 0x9e3779b1) ^ Math.imul(offset + 1, 0x85ebca6b)) >>> 0)',
     replace: 'return crc32(text, (segment + offset) * 0)',
     tests: ['ledger/journal-frames'],
   },
   {
     name: 'journal-damage-hides-what-follows',
-    file: 'src/ledger/journal/frames.ts',
+    file: 'src/ledger/journal/records.ts',
     find: '      at++\n      continue',
     replace: '      break',
     tests: ['ledger/journal-frames'],

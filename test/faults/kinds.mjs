@@ -65,25 +65,25 @@ export default [
   },
   {
     name: 'kinds-high-count-is-replaced-by-the-estimate',
-    file: 'src/inference/metering/estimated-usage.ts',
+    file: 'src/inference/metering/usage-bounds.ts',
     find: '    usage: possible,\n',
     replace:
       '    usage: reported.inputTokens > most ? { ...possible, inputTokens: job.likelyInputTokens } : possible,\n',
-    tests: ['shared/expected-count', 'engines/engine-doubts.http'],
+    tests: ['inference/expected-count', 'engines/engine-doubts.http'],
   },
   {
     name: 'kinds-too-low-a-count-is-raised',
-    file: 'src/inference/metering/estimated-usage.ts',
+    file: 'src/inference/metering/usage-bounds.ts',
     find: '    usage: possible,\n',
     replace: '    usage: { ...possible, inputTokens: Math.max(possible.inputTokens, least) },\n',
-    tests: ['shared/expected-count'],
+    tests: ['inference/expected-count'],
   },
   {
     name: 'kinds-count-that-is-too-high-is-not-reported',
-    file: 'src/inference/metering/estimated-usage.ts',
+    file: 'src/inference/metering/usage-bounds.ts',
     find: 'reported.inputTokens > most || reported.inputTokens < least * sentShare',
     replace: 'reported.inputTokens < least * sentShare',
-    tests: ['shared/expected-count', 'engines/engine-doubts.http'],
+    tests: ['inference/expected-count', 'engines/engine-doubts.http'],
   },
   {
     name: 'kinds-estimated-engine-is-cut-by-its-count',
@@ -115,10 +115,10 @@ export default [
   },
   {
     name: 'kinds-part-of-the-input-is-compared-with-all-of-it',
-    file: 'src/inference/metering/estimated-usage.ts',
+    file: 'src/inference/metering/usage-bounds.ts',
     find: 'reported.inputTokens < least * sentShare',
     replace: 'reported.inputTokens < least',
-    tests: ['shared/expected-count'],
+    tests: ['inference/expected-count'],
   },
   {
     name: 'kinds-nobody-hears-of-a-contradicted-count',
@@ -136,17 +136,17 @@ export default [
   },
   {
     name: 'kinds-characters-pass-as-tokens',
-    file: 'src/shared/tokens/expected-count.ts',
+    file: 'src/inference/metering/usage-bounds.ts',
     find: 'const CONTRADICTION_FACTOR = 2\n',
     replace: 'const CONTRADICTION_FACTOR = 4\n',
-    tests: ['shared/expected-count', 'engines/engine-doubts.http'],
+    tests: ['inference/expected-count', 'engines/engine-doubts.http'],
   },
   {
     name: 'kinds-short-text-is-judged-by-its-low-estimate',
-    file: 'src/shared/tokens/expected-count.ts',
+    file: 'src/inference/metering/usage-bounds.ts',
     find: 'estimate.likely < LEAST_JUDGED ? 0 : ',
     replace: '',
-    tests: ['shared/expected-count'],
+    tests: ['inference/expected-count'],
   },
   {
     name: 'kinds-untaken-parameter-is-not-noticed',

@@ -129,7 +129,7 @@ export default [
   },
   {
     name: 'large-body-read-in-the-main-thread',
-    file: 'src/inference/routes/prepare-request.ts',
+    file: 'src/inference/routes/inference.ts',
     find: 'let isInThread = bytes.length > MAX_BYTES_HERE',
     replace: 'let isInThread = bytes.length > 64 * MAX_BYTES_HERE',
     tests: ['server/hostile-bodies.http'],
@@ -143,7 +143,7 @@ export default [
   },
   {
     name: 'large-body-lost-while-its-images-are-fetched',
-    file: 'src/inference/routes/prepare-request.ts',
+    file: 'src/inference/routes/inference.ts',
     find: '    bytes = made.bytes ?? bytes\n',
     replace: '',
     tests: ['server/large-bodies.http'],
@@ -213,10 +213,10 @@ export default [
   },
   {
     name: 'addresses-and-workspaces-share-their-counts',
-    file: 'src/workspaces/rate-limits/memory.ts',
+    file: 'src/workspaces/rate-limits/rate-limit.ts',
     find: 'const counts = { workspace: windowCounts(Infinity), address: windowCounts(MAX_ADDRESSES) }',
     replace: 'const all = windowCounts(MAX_ADDRESSES)\n  const counts = { workspace: all, address: all }',
-    tests: ['workspaces/rate-window'],
+    tests: ['workspaces/rate-limit'],
   },
   {
     name: 'grammar-quadratic-in-its-properties',

@@ -66,8 +66,8 @@ export default [
   {
     name: 'settings-never-taken',
     file: 'src/operate/reload/live-settings.ts',
-    find: 'current = next',
-    replace: 'current = started',
+    find: 'Object.assign(settings, limitsOf(next))',
+    replace: 'Object.assign(settings, limitsOf(started))',
     tests: ['operate/settings.http'],
   },
   {

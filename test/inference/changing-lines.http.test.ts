@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { withoutChangingLines } from '../../src/inference/chat/changing-lines.ts'
+import { withoutChangingLines } from '../../src/inference/chat/prompt.ts'
 import type { ChatMessage } from '../../src/inference/chat/schema.ts'
 import { chatStage } from '../support/chat-stage.ts'
 import type { EngineCallSeen, Script } from '../support/scripted-engine.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { chatStream } from '../../src/inference/chat/stream.ts'
+import { chatStream } from '../../src/inference/chat/answer.ts'
 import type { CallStream } from '../../src/inference/generation/generation-stream.ts'
 import { eventSplitter } from '../../src/shared/event-stream.ts'
 

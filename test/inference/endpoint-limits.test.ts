@@ -5,7 +5,7 @@ import type { JsonBody } from '../../src/shared/json/json-body.ts'
 import { tokenCount } from '../../src/engines/dialects/reading.ts'
 import { chatToolName } from '../../src/inference/chat/tool-names.ts'
 import { messagesError } from '../../src/inference/messages/errors.ts'
-import { parameterTokens, requireSmallParameters } from '../../src/inference/request/parameter-tokens.ts'
+import { parameterTokens, requireSmallParameters } from '../../src/inference/request/parameters.ts'
 
 /** The limits of the endpoints, at the last value that is within and the first that is not. */
 

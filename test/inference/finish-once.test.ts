@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { chatStream } from '../../src/inference/chat/stream.ts'
-import { completionsStream } from '../../src/inference/completions/stream.ts'
+import { chatStream } from '../../src/inference/chat/answer.ts'
+import { completionsStream } from '../../src/inference/completions/answer.ts'
 
 const head = { id: '1', created: 0, model: 'test/model' }
 const options = {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { IDLE_MS, keepAlive } from '../../src/inference/pipeline/keep-alive.ts'
-import { streamedAnswer } from '../../src/inference/pipeline/streamed-answer.ts'
+import { IDLE_MS, keepAlive, streamedAnswer } from '../../src/inference/pipeline/streamed-answer.ts'
 import type { AdmittedRequest } from '../../src/inference/pipeline/admitted-request.ts'
 import type { PipelineParts } from '../../src/inference/pipeline/parts.ts'
 import type { CallEnd, EngineCall } from '../../src/engines/engine.ts'

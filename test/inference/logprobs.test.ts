@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { chatStream } from '../../src/inference/chat/stream.ts'
-import { completionsStream } from '../../src/inference/completions/stream.ts'
+import { chatStream } from '../../src/inference/chat/answer.ts'
+import { completionsStream } from '../../src/inference/completions/answer.ts'
 import type { CallStream } from '../../src/inference/generation/generation-stream.ts'
-import { chatLogprobs, textLogprobs } from '../../src/inference/generation/generation-logprobs.ts'
+import { chatLogprobs, textLogprobs } from '../../src/inference/generation/engine-output.ts'
 
 const head = { id: 'r1', created: 7, model: 'meta/x' }
 const options = { includeUsage: false, limit: { maxTokens: 100, choices: 1, generated: 1, tokenizer: undefined } }

@@ -7,7 +7,7 @@ import { HEADROOM } from '../../src/shared/json/json-body.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { jsonEndpoints, type InferenceParts } from '../../src/inference/routes/json-endpoints.ts'
 import { prepareInThread, type Destination } from '../../src/inference/routes/prepare-in-thread.ts'
-import { prepareRequest } from '../../src/inference/routes/prepare-request.ts'
+import { prepareRequest } from '../../src/inference/routes/inference.ts'
 import { parsedBody, plainFacts } from '../support/made-job.ts'
 
 const entry = {

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { EngineRequest } from '../../src/engines/job.ts'
-import { chatStream } from '../../src/inference/chat/stream.ts'
-import { generationCalls } from '../../src/inference/generation/generation-calls.ts'
+import { chatStream } from '../../src/inference/chat/answer.ts'
+import { generationCalls, joinedStream } from '../../src/inference/generation/generation-calls.ts'
 import type { GenerationOptions } from '../../src/inference/generation/generation-options.ts'
-import { joinedStream } from '../../src/inference/generation/joined-stream.ts'
 
 async function bodyOf({ body }: EngineRequest): Promise<{ text: string; length: number }> {
   if (Buffer.isBuffer(body)) return { text: body.toString(), length: body.length }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CallStream } from '../../src/inference/generation/generation-stream.ts'
-import { chatStream } from '../../src/inference/chat/stream.ts'
-import { completionsStream } from '../../src/inference/completions/stream.ts'
+import { chatStream } from '../../src/inference/chat/answer.ts'
+import { completionsStream } from '../../src/inference/completions/answer.ts'
 import { messagesEvents } from '../../src/inference/messages/stream.ts'
 import { responsesEvents } from '../../src/inference/responses/stream.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { chatStream } from '../../src/inference/chat/stream.ts'
+import { chatStream } from '../../src/inference/chat/answer.ts'
 import { toolCallPieces, wholeToolCalls } from '../../src/inference/chat/tool-calls.ts'
 
 const idOf = (index: number): string => `made-${index}`

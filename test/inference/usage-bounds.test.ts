@@ -5,18 +5,19 @@ import { parseCatalog } from '../../src/catalog/file.ts'
 import { byteCollector } from '../../src/shared/byte-collector.ts'
 import { deploymentsOf, type Deployment, type Model } from '../../src/catalog/model.ts'
 import type { ApiError } from '../../src/shared/errors.ts'
-import { estimatedUsage, streamedUsage } from '../../src/inference/metering/estimated-usage.ts'
-import type { AnswerHead, Job, Price } from '../../src/engines/job.ts'
-import type { JsonBody } from '../../src/shared/json/json-body.ts'
-import { maximumCharge } from '../../src/inference/metering/maximum-charge.ts'
-import { noUsage, rate, type Usage } from '../../src/billing/rating/rating.ts'
 import {
+  estimatedUsage,
+  streamedUsage,
+  maximumCharge,
   CHAT_TEMPLATE_TOKENS,
   clampToHeld,
   clampUsage,
   heldUsage,
   inputBounds,
 } from '../../src/inference/metering/usage-bounds.ts'
+import type { AnswerHead, Job, Price } from '../../src/engines/job.ts'
+import type { JsonBody } from '../../src/shared/json/json-body.ts'
+import { noUsage, rate, type Usage } from '../../src/billing/rating/rating.ts'
 import { likelyOutputTokens } from '../../src/shared/tokens/token-estimate.ts'
 import { audioJob } from '../../src/inference/audio/job.ts'
 import { dataUrl, png } from '../support/image-samples.ts'

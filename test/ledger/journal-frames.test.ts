@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { frameOf, scanFrames } from '../../src/ledger/journal/frames.ts'
+import { frameOf, scanFrames } from '../../src/ledger/journal/records.ts'
 
 const SEGMENT = 7
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { frameOf } from '../../src/ledger/journal/frames.ts'
-import { headText, intentText, rowText, type SegmentHead } from '../../src/ledger/journal/records.ts'
+import { frameOf, headText, intentText, rowText, type SegmentHead } from '../../src/ledger/journal/records.ts'
 import { openLedger } from '../../src/ledger/open-ledger.ts'
 import { applyJournal, closeJournal } from '../../src/ledger/recovery.ts'
 import { simulatedDisk } from '../simulation/journal/disk.ts'

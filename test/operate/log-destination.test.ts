@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { describe, test } from 'node:test'
+import { describe, it, test } from 'node:test'
+import * as fc from 'fast-check'
+import { requestText } from '../../src/operate/telemetry/telemetry.ts'
+
+fc.configureGlobal({ seed: 1 })
 
 const LINE_BYTES = 1024
 
 /** Starts a process that writes log lines to its standard error and then runs `afterwards`. */
 function logging(lines: number, afterwards: string): ChildProcess {
   const program = `
-    const { logDestination } = await import(${JSON.stringify(new URL('../../src/operate/telemetry/log-destination.ts', import.meta.url).href)})
+    const { logDestination } = await import(${JSON.stringify(new URL('../../src/operate/telemetry/telemetry.ts', import.meta.url).href)})
     const log = logDestination(2)
     for (let line = 0; line < ${lines}; line++) log.write(String(line).padEnd(${LINE_BYTES - 1}, '.') + '\\n')
     ${afterwards}`
@@ -56,5 +60,22 @@ describe('log lines', () => {
     const kept = numbers.length * LINE_BYTES
     assert.ok(kept > 15 * 2 ** 20 && kept < 18 * 2 ** 20, `${kept} bytes were kept`)
     assert.deepEqual(numbers, upTo(numbers.length))
+  })
+})
+
+describe('the log line of a request', () => {
+  it('is the JSON of its fields, its notes and its time, in one line', () => {
+    const detail = fc.oneof(fc.string({ unit: 'binary' }), fc.nat(), fc.constantFrom(null, undefined))
+    const ofLine = fc.record({ path: detail, workspace: detail }, { requiredKeys: [] })
+    const ofNotes = fc.record({ model: detail, first_token_ms: detail }, { requiredKeys: [] })
+    const time = fc.date({ min: new Date(0), max: new Date('2100-01-01'), noInvalidDate: true })
+    fc.assert(
+      fc.property(ofLine, ofNotes, time, (line, notes, at) => {
+        const text = requestText({ status: 200, ...line }, notes, at.getTime())
+        const fields = { level: 30, time: at.toISOString(), status: 200, ...line, ...notes, msg: 'request' }
+        assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(fields)))
+        assert.equal(text.indexOf('\n'), text.length - 1)
+      }),
+    )
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it, type TestContext } from 'node:test'
 import { memoryAdmission } from '../../src/queue/memory.ts'
-import { Entry } from '../../src/queue/outbox.ts'
+import { Entry } from '../../src/queue/lane-adapter.ts'
 import type { LaneLimits } from '../../src/queue/lane.ts'
 import type { Decision, Ticket } from '../../src/queue/admission.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'

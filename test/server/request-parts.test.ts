@@ -8,10 +8,7 @@ import { readJson } from '../../src/server/body.ts'
 import { cookieHeaders, isOwnPage, sessionToken } from '../../src/server/console/session-cookie.ts'
 import { codeSamples } from '../../src/server/docs/code-samples.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
-import { IncomingRequest } from '../../src/server/incoming-request.ts'
-import { refusalOfHead } from '../../src/server/proper-head.ts'
-import { newRequestId } from '../../src/server/request-id.ts'
-import { readTarget } from '../../src/server/request-target.ts'
+import { IncomingRequest, refusalOfHead, newRequestId, readTarget } from '../../src/server/incoming-request.ts'
 import { withUpload } from '../../src/server/uploads/upload.ts'
 import type { SpooledFile } from '../../src/server/uploads/uploads.ts'
 
@@ -417,7 +414,7 @@ describe('the id of a request', () => {
   it('has 32 letters and digits, sorts by time, and is unique', (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.UTC(2026, 10, 17) })
     const ids = Array.from({ length: 600 }, () => newRequestId())
-    for (const id of ids) assert.match(id, /^[0-9a-z]{32}$/)
+    for (const id of ids) assert.match(id, /^[0-9a-z]{9}[0-9a-f]{23}$/)
     assert.equal(new Set(ids).size, 600)
     assert.equal(new Set(ids.map((id) => id.slice(0, 9))).size, 1)
     t.mock.timers.tick(1)

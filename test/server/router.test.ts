@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Type } from 'typebox'
 import { ApiError } from '../../src/shared/errors.ts'
-import { readQuery } from '../../src/server/query.ts'
+import { readQuery, routeTable } from '../../src/server/router.ts'
 import type { Method, Route } from '../../src/server/route.ts'
-import { routeTable } from '../../src/server/router.ts'
 
 function route(method: Method, path: string, access: Route['access'] = 'key'): Route {
   return { method, path, access, operation: undefined }

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { ApiError } from '../../src/shared/errors.ts'
-import { HEADROOM, memoryToParse, scanJson } from '../../src/shared/json/json-body.ts'
-import { endOfString } from '../../src/shared/json/json-strings.ts'
+import { HEADROOM, memoryToParse, scanJson, endOfString } from '../../src/shared/json/json-body.ts'
 import { parsedBody as parse } from '../support/made-job.ts'
 
 const isRefused = (words: RegExp) => (error: unknown) =>

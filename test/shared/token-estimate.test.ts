@@ -9,8 +9,9 @@ import {
   jsonTokens,
   sumOf,
   textTokens,
+  isTokenizer,
+  tokenizerNames,
 } from '../../src/shared/tokens/token-estimate.ts'
-import { isTokenizer, tokenizerNames } from '../../src/shared/tokens/tokenizers.ts'
 
 fc.configureGlobal({ seed: 1 })
 

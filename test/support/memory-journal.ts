@@ -1,5 +1,4 @@
-import { scanFrames } from '../../src/ledger/journal/frames.ts'
-import { recordsIn } from '../../src/ledger/journal/records.ts'
+import { scanFrames, recordsIn } from '../../src/ledger/journal/records.ts'
 import type { RequestRow } from '../../src/ledger/rows.ts'
 import type { JournalFiles } from '../../src/ledger/journal/journal-files.ts'
 

@@ -1,5 +1,4 @@
-import { recordsIn, type JournalRecord } from '../../src/ledger/journal/records.ts'
-import { scanFrames } from '../../src/ledger/journal/frames.ts'
+import { recordsIn, type JournalRecord, scanFrames } from '../../src/ledger/journal/records.ts'
 import type { JournalFiles } from '../../src/ledger/journal/journal-files.ts'
 
 /** Journal files whose writes succeed or fail one by one, when the test says so. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { allowance } from '../../src/workspaces/rate-limits/rate-window.ts'
+import { allowance } from '../../src/workspaces/rate-limits/rate-limit.ts'
 import { readJsonObject } from '../../src/server/body.ts'
 import { listen, type Application } from '../../src/server/server.ts'
 import { roomInThisMinute } from '../support/minute.ts'

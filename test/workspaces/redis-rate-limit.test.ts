@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { knownAddresses, memoryRateLimiter } from '../../src/workspaces/rate-limits/memory.ts'
+import { knownAddresses, memoryRateLimiter } from '../../src/workspaces/rate-limits/rate-limit.ts'
 import { redisRateLimiter } from '../../src/workspaces/rate-limits/redis.ts'
 import { scriptedLink } from '../support/scripted-link.ts'
 import { turn } from '../support/hand-clock.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import OpenAI from 'openai'
-import { maximumCharge } from '../../src/inference/metering/maximum-charge.ts'
+import { maximumCharge } from '../../src/inference/metering/usage-bounds.ts'
 import { memorySpending } from '../../src/workspaces/spend-limits/memory.ts'
 import type { Job } from '../../src/engines/job.ts'
 import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'

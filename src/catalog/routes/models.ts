@@ -16,7 +16,7 @@ import {
 import { ApiError } from '../../shared/errors.ts'
 import { formatAud } from '../../shared/money/money.ts'
 import { formatPriceList } from '../../billing/rating/rating.ts'
-import { invalidParameter } from '../../shared/parameter-errors.ts'
+import { invalidParameter } from '../../shared/json/schema-check.ts'
 import { withoutDeployment, withoutUsableEngine, type Unavailable } from '../unavailable-model.ts'
 import type { Workspace } from '../../workspaces/workspace.ts'
 import type { Engine } from '../../engines/engine.ts'

@@ -1,8 +1,7 @@
-import { MAX_IDLE_MS } from './answer-head.ts'
+import { MAX_IDLE_MS, headerLines, requestHead } from './message-head.ts'
 import { Connection, type ConnectionPool } from './connection.ts'
 import { deadlines } from './deadlines.ts'
 import { isTraced, TracedRequest } from './diagnostics.ts'
-import { headerLines, requestHead } from './request-head.ts'
 import type { AnswerHandler, ClientRequest, RequestTaker, ServerPlace } from './request.ts'
 
 /** The connections to one server. */

@@ -2,7 +2,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 import { AnswerReader, type AnswerTaker } from './answer-reader.ts'
 import { connectFailed, connects, isConnected } from './diagnostics.ts'
-import type { AnswerHeaders } from './header-lines.ts'
+import type { AnswerHeaders } from './message-head.ts'
 import { AnswerStalled, type RequestBody, type RequestTaker, type SentRequest, type ServerPlace } from './request.ts'
 
 export interface ConnectionPool {

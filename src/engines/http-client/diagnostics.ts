@@ -1,7 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
-import type { AnswerHeaders } from './header-lines.ts'
-import { headerLines } from './request-head.ts'
+import { type AnswerHeaders, headerLines } from './message-head.ts'
 import type { AnswerHandler, RequestTaker, ServerPlace } from './request.ts'
 
 /**

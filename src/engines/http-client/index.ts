@@ -1,8 +1,7 @@
 /** The client's interface. README.md describes it. */
 export { openClient, type Client, type Sending } from './client.ts'
 export { deadlines, type Deadlines } from './deadlines.ts'
-export { BrokenMessage, type AnswerHeaders } from './header-lines.ts'
-export { headerLines } from './request-head.ts'
+export { BrokenMessage, headerLines, type AnswerHeaders } from './message-head.ts'
 export {
   AnswerStalled,
   RequestAborted,

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { AnswerHeaders } from './header-lines.ts'
+import type { AnswerHeaders } from './message-head.ts'
 
 /** Where a server listens. */
 export interface ServerPlace {

@@ -1,7 +1,7 @@
 import type { Model } from '../../catalog/model.ts'
 import { ApiError } from '../../shared/errors.ts'
 import { isLanguageCode } from '../../shared/language-names.ts'
-import { invalidParameter, requireValid } from '../../shared/parameter-errors.ts'
+import { invalidParameter, requireValid } from '../../shared/json/schema-check.ts'
 import type { SupportByName } from '../../engines/dialects/parameter-support.ts'
 import type { ByteSource, MeasuredAudio } from '../../server/uploads/uploads.ts'
 import { acceptedParameters } from '../request/parameters.ts'

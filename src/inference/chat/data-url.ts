@@ -1,6 +1,6 @@
 import { decodedLength, decodedSlice, isBase64 } from '../../shared/base64.ts'
 import { imageProblem, readImageHeader, type ImageLimits } from '../../shared/image-header.ts'
-import { invalidParameter } from '../../shared/parameter-errors.ts'
+import { invalidParameter } from '../../shared/json/schema-check.ts'
 
 const START = /^data:(image\/(?:png|jpeg|jpg|webp|gif));base64,/
 

@@ -1,25 +1,26 @@
 import type { Deployment, Model } from '../../catalog/model.ts'
 import { ApiError } from '../../shared/errors.ts'
-import { expectedCount, TEMPLATE_TOKENS } from '../../shared/tokens/expected-count.ts'
-import { forwardBody } from '../request/forward.ts'
+import { expectedCount, USUAL_TEMPLATE_TOKENS, CHAT_TEMPLATE_TOKENS, inputBounds } from '../metering/usage-bounds.ts'
+import { forwardBody, HEADROOM, type JsonBody } from '../../shared/json/json-body.ts'
 import type { Job } from '../../engines/job.ts'
-import { HEADROOM, type JsonBody } from '../../shared/json/json-body.ts'
-import { CHAT_TEMPLATE_TOKENS, inputBounds } from '../metering/usage-bounds.ts'
 import { imageTokens, sumOf, type TokenEstimate } from '../../shared/tokens/token-estimate.ts'
-import { withoutChangingLines } from './changing-lines.ts'
+import { withoutChangingLines, chatPrompt } from './prompt.ts'
 import { chatAnswer, translatedAnswer } from './answer.ts'
 import type { ChatForm } from './form.ts'
 import { checkMessages, type CheckedMessages } from './messages.ts'
-import { chatPrompt } from './prompt.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
 import { operationOf, supportOf } from '../request/engine-operation.ts'
 import type { GenerationOptions } from '../generation/generation-options.ts'
 import { generationCalls, SPLIT_PARAMETERS, type SplitChoices } from '../generation/generation-calls.ts'
 import type { OutputLimit } from '../generation/generation-limit.ts'
-import { allowedOutputTokens } from '../request/output-limit.ts'
-import { invalidParameter, requireValid } from '../../shared/parameter-errors.ts'
-import { parameterTokens, requireSmallParameters } from '../request/parameter-tokens.ts'
-import { acceptedParameters, forwardedParameters } from '../request/parameters.ts'
+import {
+  allowedOutputTokens,
+  parameterTokens,
+  requireSmallParameters,
+  acceptedParameters,
+  forwardedParameters,
+} from '../request/parameters.ts'
+import { invalidParameter, requireValid } from '../../shared/json/schema-check.ts'
 import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import type { SupportByName } from '../../engines/dialects/parameter-support.ts'
 
@@ -90,7 +91,7 @@ export function prepareChat(
       expectedInput:
         imageCount > 0
           ? undefined
-          : expectedCount({ charged: input.charged, likely: messages.input.likely }, 1, TEMPLATE_TOKENS),
+          : expectedCount({ charged: input.charged, likely: messages.input.likely }, 1, USUAL_TEMPLATE_TOKENS),
       prompt,
     },
     bodies: [sent],
@@ -103,12 +104,16 @@ export function prepareChat(
   }
 }
 
-/** Other APIs are answered in their own format. */
-export function chatJob(
+export function chatJob(prepared: PreparedRequest<ChatPlan>, model: Model, deployment: Deployment): Job {
+  return jobInForm(undefined, prepared, model, deployment)
+}
+
+/** The job of a chat that came through another API, which is answered in the format of that API. */
+export function jobInForm(
+  form: ChatForm | undefined,
   { terms, bodies, plan }: PreparedRequest<ChatPlan>,
   model: Model,
   deployment: Deployment,
-  form?: ChatForm,
 ): Job {
   const dialect = operationOf(model, deployment, 'chat')
   const { isStream, limit, includeUsage, split } = plan

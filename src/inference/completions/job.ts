@@ -1,23 +1,24 @@
 import type { Deployment, Model } from '../../catalog/model.ts'
 import { ApiError } from '../../shared/errors.ts'
-import { expectedCount } from '../../shared/tokens/expected-count.ts'
-import { forwardBody } from '../request/forward.ts'
+import { expectedCount, inputBounds } from '../metering/usage-bounds.ts'
+import { forwardBody, HEADROOM, type JsonBody } from '../../shared/json/json-body.ts'
 import type { Job } from '../../engines/job.ts'
-import { inputBounds } from '../metering/usage-bounds.ts'
 import { MIN_PROMPT_CHARACTERS, promptHasher, type PromptBlocks } from '../../engines/prefix/prompt-blocks.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../../shared/tokens/token-estimate.ts'
-import { HEADROOM, type JsonBody } from '../../shared/json/json-body.ts'
 import { completionsAnswer } from './answer.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
 import { operationOf, supportOf } from '../request/engine-operation.ts'
 import { generationCalls, SPLIT_PARAMETERS, type SplitChoices } from '../generation/generation-calls.ts'
 import type { GenerationOptions } from '../generation/generation-options.ts'
-import { allowedOutputTokens } from '../request/output-limit.ts'
-import { invalidParameter, requireValid } from '../../shared/parameter-errors.ts'
-import { parameterTokens, requireSmallParameters } from '../request/parameter-tokens.ts'
-import { acceptedParameters, forwardedParameters } from '../request/parameters.ts'
+import {
+  allowedOutputTokens,
+  parameterTokens,
+  requireSmallParameters,
+  acceptedParameters,
+  forwardedParameters,
+} from '../request/parameters.ts'
+import { invalidParameter, requireValid } from '../../shared/json/schema-check.ts'
 import type { PreparedRequest } from '../request/prepared-request.ts'
-import { isPromptNeeded } from '../request/prompt-text.ts'
 
 const DEFAULT_MAX_TOKENS = 16
 const required = new Set(['prompt'])
@@ -136,7 +137,8 @@ function completionPrompt(
   [prompt = '', ...others]: readonly string[],
   deployment: Deployment,
 ): PromptBlocks | undefined {
-  if (!isPromptNeeded(deployment) || others.length > 0 || prompt.length < MIN_PROMPT_CHARACTERS) return undefined
+  const isByPrefix = deployment.engine?.balance === 'prefix'
+  if (!isByPrefix || others.length > 0 || prompt.length < MIN_PROMPT_CHARACTERS) return undefined
   const hasher = promptHasher()
   hasher.text(prompt)
   return hasher.result()

@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer'
 import { decodedLength, isBase64, type Base64 } from '../../shared/base64.ts'
-import { scanObject } from '../../shared/json/json-scan.ts'
+import { scanObject } from '../../shared/json/json-body.ts'
 
 /**
  * An engine's list of embeddings, followed in its bytes while it arrives. A full batch is megabytes, and most

@@ -2,13 +2,10 @@ import { eventSplitter } from '../../shared/event-stream.ts'
 import type { ApiError } from '../../shared/errors.ts'
 import type { AnswerHead, StreamRelay } from '../../engines/job.ts'
 import type { Usage } from '../../billing/rating/rating.ts'
-import { finishReason } from './finish-reason.ts'
-import { streamCount } from './generation-count.ts'
+import { finishReason, endOfArray, fromBytes, toBytes, readChunk, type StreamChunk } from './engine-output.ts'
+import { streamCount, readUsage, toWireUsage, type ReportedUsage, type WireUsage } from './generation-usage.ts'
 import { choiceMeter, type ChoiceMeter, type TokenBudget } from './generation-limit.ts'
 import type { GenerationOptions } from './generation-options.ts'
-import { readUsage, toWireUsage, type ReportedUsage, type WireUsage } from './generation-usage.ts'
-import { endOfArray, fromBytes, toBytes } from './stream-bytes.ts'
-import { readChunk, type StreamChunk } from './stream-chunk.ts'
 
 /** Where the streams of chat and text completion differ. */
 interface StreamFormat<Choice extends AnyChoice> {

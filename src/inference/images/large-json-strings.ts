@@ -1,4 +1,4 @@
-import { endOfString } from '../../shared/json/json-strings.ts'
+import { endOfString } from '../../shared/json/json-body.ts'
 
 /**
  * Parsed JSON whose long strings (images in base64) stay in the original bytes. The parsed value has a short

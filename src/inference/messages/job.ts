@@ -1,9 +1,8 @@
 import type { Deployment, Model } from '../../catalog/model.ts'
 import type { Job } from '../../engines/job.ts'
-import type { JsonBody } from '../../shared/json/json-body.ts'
-import { madeBody } from '../request/made-body.ts'
-import { requireValid } from '../../shared/parameter-errors.ts'
-import { chatInputTokens, chatJob, prepareChat, type ChatPlan, type InputTokens } from '../chat/job.ts'
+import { type JsonBody, madeBody } from '../../shared/json/json-body.ts'
+import { requireValid } from '../../shared/json/schema-check.ts'
+import { chatInputTokens, jobInForm, prepareChat, type ChatPlan, type InputTokens } from '../chat/job.ts'
 import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import type { MessagesAnswerNeeds } from './answer.ts'
 import { messagesForm, messagesNames } from './form.ts'
@@ -33,7 +32,7 @@ export function prepareMessages(
 
 /** The answer of the chat is converted to the format of /messages. */
 export function messagesJob(prepared: PreparedRequest<MessagesPlan>, model: Model, deployment: Deployment): Job {
-  return chatJob(prepared, model, deployment, messagesForm(prepared.plan.needs))
+  return jobInForm(messagesForm(prepared.plan.needs), prepared, model, deployment)
 }
 
 /** POST /messages/count_tokens: the tokens of the same input, as far as they can be counted without the engine. */

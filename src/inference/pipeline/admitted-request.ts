@@ -10,6 +10,7 @@ export interface AdmittedRequest {
   readonly reply: Reply
   readonly calls: EngineCalls
   readonly intent: Intent
+  readonly head: AnswerHead
   readonly price: Price
   readonly hold: SpendingHold
   readonly waitMs: number
@@ -26,8 +27,4 @@ export interface AnswerPath {
   takeFromEngine(): Promise<void>
   /** Settles the row, then sends the rest of the answer. */
   giveToCaller(): Promise<RequestRow>
-}
-
-export function headOf({ job, intent }: AdmittedRequest): AnswerHead {
-  return { id: intent.requestId, created: Math.floor(intent.startedAt / 1000), model: job.model.id }
 }

@@ -1,8 +1,7 @@
-import type { Deployment } from '../../catalog/model.ts'
+import type { Deployment, Model } from '../../catalog/model.ts'
 import type { Job, Price } from '../../engines/job.ts'
 import type { RequestRow } from '../../ledger/rows.ts'
 import type { PromptBlocks } from '../../engines/prefix/prompt-blocks.ts'
-import type { Caller } from '../../workspaces/workspace.ts'
 import type { Admission } from '../../queue/admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { Engine, Placement } from '../../engines/engine.ts'
@@ -17,9 +16,9 @@ export interface PipelineParts {
   readonly clock: AlarmClock
   engineOf(deployment: Deployment): Engine | undefined
   /** The price in force now. */
-  priceOf(job: Job, caller: Caller): Price
+  priceOf(deployment: Deployment, model: Model, workspaceId: string, imageKind: string | undefined): Price
   /** Called for every request that was admitted to its lane. */
-  admitted(job: Job, waitMs: number): void
+  admitted(lane: string, waitMs: number): void
   /** Called for every row, whatever the outcome. */
   settled(row: RequestRow): void
   /** Called with the row if its engine generated more than was allowed, or reported more than is possible. */

@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts'
-import type { Job, Price } from '../../engines/job.ts'
+import type { AnswerHead, Job, Price } from '../../engines/job.ts'
 import type { Intent, RequestRow } from '../../ledger/rows.ts'
-import { maximumCharge } from '../metering/maximum-charge.ts'
+import { maximumCharge } from '../metering/usage-bounds.ts'
 import { saltedPrompt, type Prompt } from '../../engines/prefix/warm-prefixes.ts'
 import { withoutUsableEngine } from '../../catalog/unavailable-model.ts'
 import type { Caller } from '../../workspaces/workspace.ts'
@@ -28,19 +28,19 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const letGo = engine.retain()
     let hold: SpendingHold | undefined
     try {
-      const quoted = parts.priceOf(job, caller)
+      const quoted = priceOf(job, caller)
       hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted))
       const { ticket, waitMs } = await admit(parts, job, reply)
-      parts.admitted(job, waitMs)
+      parts.admitted(job.deployment.lane, waitMs)
       const calls = engineCalls(engine, reply, promptOf(job, caller))
       let answer: AnswerPath
       try {
         // Read again, because it may have changed while the request waited.
-        const price = parts.priceOf(job, caller)
+        const price = priceOf(job, caller)
         if (price.version !== quoted.version) await hold.raise(maximumCharge(job, price))
         const intent = noteIntent(job, caller, reply, price)
         const admittedAt = parts.clock.monotonic()
-        answer = answerPath({ job, reply, calls, intent, price, hold, waitMs, admittedAt })
+        answer = answerPath({ job, reply, calls, intent, head: headOf(job, intent), price, hold, waitMs, admittedAt })
         await answer.takeFromEngine()
       } finally {
         // The only place that releases the lane's capacity: as soon as the engine is done with the request.
@@ -56,6 +56,10 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       hold?.settle(0n)
       letGo()
     }
+  }
+
+  function priceOf({ deployment, model, media }: Job, { workspace }: Caller): Price {
+    return parts.priceOf(deployment, model, workspace.id, media?.imageKind)
   }
 
   function usableEngine(job: Job): Engine {
@@ -91,6 +95,10 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const { answer } = request.job
     return answer.kind === 'streamed' ? streamedAnswer(parts, request, answer) : wholeAnswer(parts, request, answer)
   }
+}
+
+function headOf({ model }: Job, { requestId, startedAt }: Intent): AnswerHead {
+  return { id: requestId, created: Math.floor(startedAt / 1000), model: model.id }
 }
 
 /**

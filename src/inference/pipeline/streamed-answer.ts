@@ -1,10 +1,9 @@
 import { ApiError, CallerLeft } from '../../shared/errors.ts'
-import { streamedUsage, type CountedUsage } from '../metering/estimated-usage.ts'
+import { streamedUsage, type CountedUsage } from '../metering/usage-bounds.ts'
 import type { EngineRequest, StreamedAnswer } from '../../engines/job.ts'
 import type { RequestRow } from '../../ledger/rows.ts'
 import type { CallEnd, EngineReceiver } from '../../engines/engine.ts'
-import { keepAlive } from './keep-alive.ts'
-import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
+import type { AdmittedRequest, AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
 import {
   completed,
@@ -16,6 +15,7 @@ import {
   usageWithoutAnswer,
   withinHold,
 } from './settle.ts'
+import type { AlarmClock } from '../../shared/clock.ts'
 
 /** How long an engine that has sent its whole answer has to end its response. */
 const LINGER_MS = 1000
@@ -26,7 +26,7 @@ const LINGER_MS = 1000
  */
 export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, answer: StreamedAnswer): AnswerPath {
   const { job, reply, calls, waitMs } = request
-  const relay = answer.relay(headOf(request))
+  const relay = answer.relay(request.head)
   let end: CallEnd = { kind: 'ended' }
   let firstTokenAt: number | null = null
   let isOpen = false
@@ -143,6 +143,52 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
       })
       reply.end(relay.closing(counted.usage))
       return row
+    },
+  }
+}
+
+/** Well below the idle timeouts of clients and proxies. */
+export const IDLE_MS = 15_000
+
+/** Sends pings on a stream while its engine works and nothing else is sent. */
+export interface KeepAlive {
+  /** The engine has answered. Starts the timer unless it is running. */
+  start(): void
+  /** Something was sent. */
+  sent(): void
+  stop(): void
+}
+
+/**
+ * Calls `ping` whenever nothing was sent for a while. Starts once the engine has answered, so nothing is sent to a
+ * request that is still queued, and a refusal keeps its status. There is one timer, however many tokens are sent.
+ */
+export function keepAlive(clock: AlarmClock, ping: (() => void) | undefined): KeepAlive {
+  let cancel: (() => void) | undefined
+  let lastAt = 0
+
+  function watch(ms: number): void {
+    cancel = clock.after(ms, () => {
+      const left = lastAt + IDLE_MS - clock.monotonic()
+      if (left > 0) return watch(left)
+      lastAt = clock.monotonic()
+      ping?.()
+      watch(IDLE_MS)
+    })
+  }
+
+  return {
+    start() {
+      if (!ping || cancel) return
+      lastAt = clock.monotonic()
+      watch(IDLE_MS)
+    },
+    sent() {
+      if (ping) lastAt = clock.monotonic()
+    },
+    stop() {
+      cancel?.()
+      cancel = undefined
     },
   }
 }

@@ -1,9 +1,9 @@
 import { byteCollector, type ByteCollector } from '../../shared/byte-collector.ts'
 import { CallerLeft } from '../../shared/errors.ts'
-import { wholeUsage } from '../metering/estimated-usage.ts'
+import { wholeUsage } from '../metering/usage-bounds.ts'
 import type { EngineHeaders, ParsedAnswer, WholeAnswer } from '../../engines/job.ts'
 import type { CallEnd, EngineReceiver } from '../../engines/engine.ts'
-import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
+import type { AdmittedRequest, AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
 import {
   completed,
@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES = 256 * 1024 * 1024
 /** An answer that is sent in one piece, or whose end is held back until the row is durable. */
 export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answer: WholeAnswer): AnswerPath {
   const { job, reply, calls, waitMs } = request
-  const passThrough = answer.passThrough?.(headOf(request))
+  const passThrough = answer.passThrough?.(request.head)
   const ownHeaders = { 'X-Queue-Wait-Ms': String(waitMs) }
   const bodies: ByteCollector[] = []
   const headers: EngineHeaders[] = []
@@ -60,7 +60,7 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
     if (end.kind !== 'ended') return undefined
     if (isOpen) return passThrough?.end(headers[0] ?? {})
     try {
-      return await answer.read(bodies, headOf(request), headers)
+      return await answer.read(bodies, request.head, headers)
     } catch (error) {
       await settleFailure(parts, request, error, { isOpen, firstTokenAt: firstByteAt })
       throw error

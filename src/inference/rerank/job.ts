@@ -1,10 +1,9 @@
 import type { Deployment, Model } from '../../catalog/model.ts'
 import { ApiError } from '../../shared/errors.ts'
-import { expectedCount, PAIR_TEMPLATE_TOKENS } from '../../shared/tokens/expected-count.ts'
+import { expectedCount, USUAL_PAIR_TEMPLATE_TOKENS, inputBounds, type InputSize } from '../metering/usage-bounds.ts'
 import type { EngineRequest, Job } from '../../engines/job.ts'
 import type { JsonBody } from '../../shared/json/json-body.ts'
-import { inputBounds, type InputSize } from '../metering/usage-bounds.ts'
-import { requireValid } from '../../shared/parameter-errors.ts'
+import { requireValid } from '../../shared/json/schema-check.ts'
 import { requireBudget } from '../metering/token-budget.ts'
 import { firstTokens, sumOf, textTokens, type TokenEstimate } from '../../shared/tokens/token-estimate.ts'
 import type { RankingDialect, RankingInput } from '../../engines/dialects/dialect.ts'
@@ -88,7 +87,7 @@ function prepareRanking(
       maxTokens: 0,
       ...inputBounds(sizeOf(given, bodies), model.contextLength),
       likelyInputTokens: tokens.likely,
-      expectedInput: expectedCount(tokens, given.documents.length, PAIR_TEMPLATE_TOKENS),
+      expectedInput: expectedCount(tokens, given.documents.length, USUAL_PAIR_TEMPLATE_TOKENS),
     },
     bodies,
     plan: { names, path, input, query, ...answer },

@@ -1,9 +1,8 @@
 import type { Deployment, Model } from '../../catalog/model.ts'
 import type { Job } from '../../engines/job.ts'
-import type { JsonBody } from '../../shared/json/json-body.ts'
-import { madeBody } from '../request/made-body.ts'
-import { requireValid } from '../../shared/parameter-errors.ts'
-import { chatJob, prepareChat, type ChatPlan } from '../chat/job.ts'
+import { type JsonBody, madeBody } from '../../shared/json/json-body.ts'
+import { requireValid } from '../../shared/json/schema-check.ts'
+import { jobInForm, prepareChat, type ChatPlan } from '../chat/job.ts'
 import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import type { ResponsesAnswerNeeds } from './answer.ts'
 import { responsesForm, responsesNames } from './form.ts'
@@ -28,5 +27,5 @@ export function prepareResponses(
 
 /** The answer of the chat is converted to the format of /responses. */
 export function responsesJob(prepared: PreparedRequest<ResponsesPlan>, model: Model, deployment: Deployment): Job {
-  return chatJob(prepared, model, deployment, responsesForm(prepared.plan.needs))
+  return jobInForm(responsesForm(prepared.plan.needs), prepared, model, deployment)
 }

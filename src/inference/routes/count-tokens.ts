@@ -11,7 +11,7 @@ import { jsonResponse } from '../../server/route.ts'
 import { COUNT_TOKENS as id, type InferenceParts } from './json-endpoints.ts'
 import { belowV1, keyRoute, type KeyRoute } from '../../server/key-route.ts'
 import type { FindModel } from './prepare-in-thread.ts'
-import { prepareRequest } from './prepare-request.ts'
+import { prepareRequest } from './inference.ts'
 import { inferenceErrors, resolveFor } from './run-job.ts'
 
 /** POST /messages/count_tokens: no engine is called, and nothing is queued or billed. */

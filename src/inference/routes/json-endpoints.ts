@@ -3,7 +3,7 @@ import type { Deployment, Model } from '../../catalog/model.ts'
 import type { ApiError } from '../../shared/errors.ts'
 import type { AnswerHead, Job } from '../../engines/job.ts'
 import type { JsonBody } from '../../shared/json/json-body.ts'
-import { chatJob, prepareChat, type ChatPlan } from '../chat/job.ts'
+import { chatJob, prepareChat } from '../chat/job.ts'
 import { chatExample, chatRequestSchema, chatResponseSchema } from '../chat/schema.ts'
 import { completionsJob, prepareCompletions } from '../completions/job.ts'
 import { completionsExample, completionsRequestSchema, completionsResponseSchema } from '../completions/schema.ts'
@@ -87,7 +87,7 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     response: chatResponseSchema,
     example: chatExample,
     prepare: prepareChat,
-    makeJob: (prepared: PreparedRequest<ChatPlan>, model, deployment) => chatJob(prepared, model, deployment),
+    makeJob: chatJob,
   },
   {
     path: '/responses',

@@ -1,6 +1,5 @@
-import { frameOf } from './frames.ts'
+import { frameOf, headText, intentText, rowText, type SegmentHead } from './records.ts'
 import type { JournalPosition, JournalSpan } from './positions.ts'
-import { headText, intentText, rowText, type SegmentHead } from './records.ts'
 import type { Intent, RequestRow } from '../rows.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { JournalFiles, SegmentWriter } from './journal-files.ts'

@@ -21,25 +21,15 @@ export interface LiveSettings {
 }
 
 export function liveSettings(started: Config): LiveSettings {
-  let current = started
   let inForce = started.settings
-
-  return {
-    get requestsPerMinute() {
-      return current.requestsPerMinute
-    },
-    get unauthenticatedPerMinute() {
-      return current.unauthenticatedPerMinute
-    },
-    get drainMs() {
-      return current.drainMs
-    },
+  const settings: LiveSettings = {
+    ...limitsOf(started),
     maxBodyBytes: started.maxBodyBytes,
     inForce: () => inForce,
     pending: (next) => pendingSettings(inForce, next.settings),
     take(next) {
       const pending = pendingSettings(inForce, next.settings)
-      current = next
+      Object.assign(settings, limitsOf(next))
       inForce = [
         ...started.settings.filter(({ key }) => !isLive(key)),
         ...next.settings.filter(({ key }) => isLive(key)),
@@ -47,6 +37,11 @@ export function liveSettings(started: Config): LiveSettings {
       return pending.filter(({ needs }) => needs === 'reload').map(({ key }) => key)
     },
   }
+  return settings
+}
+
+function limitsOf({ requestsPerMinute, unauthenticatedPerMinute, drainMs }: Config) {
+  return { requestsPerMinute, unauthenticatedPerMinute, drainMs }
 }
 
 /** For `weir config`. */

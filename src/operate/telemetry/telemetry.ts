@@ -9,8 +9,7 @@ import type { CacheUse } from '../../engines/cache-use.ts'
 import type { ContradictedCounts } from '../../engines/contradicted-counts.ts'
 import { cacheUseRecord } from './cache-use.ts'
 import { doubtfulCounts } from './doubtful-counts.ts'
-import { requestText, type RequestLine, type RequestNotes } from '../../server/request-line.ts'
-import { logDestination, type LogDestination } from './log-destination.ts'
+import type { RequestLine, RequestNotes } from '../../server/request-line.ts'
 import type { MetricOf } from './metric-table.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission } from '../../queue/admission.ts'
@@ -219,4 +218,88 @@ function memo<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
     if (value === undefined) cache.set(key, (value = make(key)))
     return value
   }
+}
+
+/** Writes log lines to a file descriptor in batches. */
+export interface LogDestination {
+  write(line: string): void
+  /** Resolves when every line so far has been written to the descriptor. */
+  flush(): Promise<void>
+}
+
+const BATCH_CHARACTERS = 16_000
+const BATCH_MS = 250
+/** Further lines are dropped, so that a stalled reader cannot exhaust the memory of the service. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
+
+/**
+ * pino's own destination measures and joins its whole buffer for every line, so it gets whole batches instead. It still
+ * handles descriptors that are not ready and partial writes.
+ */
+export function logDestination(descriptor: number): LogDestination {
+  // Without a minLength, `flush` would not wait.
+  const destination = pino.destination({ dest: descriptor, sync: false, minLength: 1, maxLength: MAX_BUFFERED_BYTES })
+  let lines: string[] = []
+  let characters = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function writeBatch(): void {
+    clearTimeout(timer)
+    timer = undefined
+    if (lines.length === 0) return
+    process.off('exit', writeAtExit)
+    const batch = lines.join('')
+    lines = []
+    characters = 0
+    destination.write(batch)
+  }
+
+  function writeAtExit(): void {
+    writeBatch()
+    destination.flushSync()
+  }
+
+  return {
+    write(line) {
+      if (lines.length === 0) process.once('exit', writeAtExit)
+      lines.push(line)
+      characters += line.length
+      if (characters >= BATCH_CHARACTERS) writeBatch()
+      else timer ??= setTimeout(writeBatch, BATCH_MS)
+    },
+    flush() {
+      writeBatch()
+      return new Promise((resolve) => destination.flush(() => resolve()))
+    },
+  }
+}
+
+/**
+ * The line in the format that pino writes. Every request has one, so it is concatenated from its fields: building an
+ * object and stringifying it takes twice as long.
+ */
+export function requestText(line: RequestLine, notes: RequestNotes, now: number): string {
+  return `{"level":30,"time":"${isoTime(now)}"${fieldsOf(line)}${fieldsOf(notes)},"msg":"request"}\n`
+}
+
+function fieldsOf(object: RequestLine | RequestNotes): string {
+  let text = ''
+  for (const name in object) {
+    const value = object[name]
+    if (value !== undefined) text += `,"${name}":${typeof value === 'number' ? value : JSON.stringify(value)}`
+  }
+  return text
+}
+
+let second = Number.NaN
+let startOfSecond = ''
+
+/** Equal to `Date.toISOString`. Only the milliseconds differ from line to line. */
+function isoTime(now: number): string {
+  const current = Math.floor(now / 1000)
+  if (current !== second) {
+    second = current
+    startOfSecond = new Date(now).toISOString().slice(0, -4)
+  }
+  return `${startOfSecond}${String(now % 1000).padStart(3, '0')}Z`
 }

@@ -1,8 +1,7 @@
 import { openLane, type Lane, type LaneDecision, type LaneLimits } from '../lane.ts'
 import type { Decision } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
-import { expiryTimer } from '../expiry-timer.ts'
-import { openOutbox } from '../outbox.ts'
+import { expiryTimer, openOutbox } from '../lane-adapter.ts'
 import type { Promised } from './lane-scripts.ts'
 import type { RemoteEntry } from './remote-entry.ts'
 

@@ -1,4 +1,4 @@
-import { Entry, type Decided } from '../outbox.ts'
+import { Entry, type Decided } from '../lane-adapter.ts'
 import type { PlaceSnapshot } from './lane-scripts.ts'
 
 /** A request of this replica, with its id and position in Redis. */

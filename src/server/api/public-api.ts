@@ -14,7 +14,7 @@ import type { Telemetry } from '../../operate/telemetry/telemetry.ts'
 import { sessionToken } from '../console/session-cookie.ts'
 import type { Exchange } from '../exchange.ts'
 import type { OpenRoute, PathParameters, Route } from '../route.ts'
-import { refuseUnrouted, routeTable } from '../router.ts'
+import { refuseUnrouted, readQuery, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
 import type { RequestHeaders } from '../incoming-request.ts'
 import { BASE } from '../key-route.ts'
@@ -131,7 +131,9 @@ export function publicApi(parts: PublicParts): Application {
       if (route.access === 'open') return answerUnauthenticated(exchange, route, parameters)
       if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')
       const { caller, session } = await admitted(exchange)
-      if (route.access === 'key') return route.answer(exchange, parameters, caller)
+      if (route.access === 'key') {
+        return route.answer({ exchange, parameters, query: readQuery(route.operation?.query, exchange.query), caller })
+      }
       if (!session) throw new ApiError('missing_api_key', 'Sign in to the console: this needs a session, not a key.')
       return route.answer(exchange, parameters, session, async (action, act) =>
         recorded(parts, await memberOf(exchange, session), action, act),

@@ -2,10 +2,10 @@ import type { Static, TObject } from 'typebox'
 import type { Action, RecordAction } from '../../operate/audit/recorded.ts'
 import type { SignedIn } from '../../workspaces/sessions/workspace-sessions.ts'
 import type { ErrorCode } from '../../shared/errors.ts'
-import { requireValid } from '../../shared/parameter-errors.ts'
+import { requireValid } from '../../shared/json/schema-check.ts'
 import { readJsonObject } from '../body.ts'
 import type { Exchange } from '../exchange.ts'
-import { readQuery } from '../query.ts'
+import { readQuery } from '../router.ts'
 import type { Call, OperationAt, PathParameters, Route } from '../route.ts'
 
 /** The path that the console's own API is below. */

@@ -1,4 +1,4 @@
-import type { Allowance } from './rate-window.ts'
+import type { Clock } from '../../shared/clock.ts'
 
 /** Limits requests per minute: by workspace, and by address for callers without a valid key. */
 export interface RateLimiter {
@@ -26,4 +26,109 @@ export interface RateDecision extends RateView {
   readonly accepted: boolean
   /** Seconds until the window ends, for Retry-After. */
   readonly secondsLeft: number
+}
+
+/**
+ * Counts requests in windows of one minute on the wall clock, so that every replica has the same windows.
+ * Pure: callers pass the time and keep the count.
+ */
+export const WINDOW_MS = 60_000
+
+export interface WindowCount {
+  readonly window: number
+  readonly count: number
+}
+
+export interface Allowance {
+  readonly limit: number
+  readonly remaining: number
+  /** Unix seconds at which the window ends. */
+  readonly resetAt: number
+}
+
+export function windowAt(nowMs: number): number {
+  return Math.floor(nowMs / WINDOW_MS)
+}
+
+/** Counts one request if the window has room for it. */
+export function take(
+  held: WindowCount | undefined,
+  limit: number,
+  nowMs: number,
+): { readonly accepted: boolean; readonly held: WindowCount } {
+  const window = windowAt(nowMs)
+  const count = held?.window === window ? held.count : 0
+  if (count >= limit) return { accepted: false, held: { window, count } }
+  return { accepted: true, held: { window, count: count + 1 } }
+}
+
+export function allowance(held: WindowCount | undefined, limit: number, nowMs: number): Allowance {
+  const window = windowAt(nowMs)
+  const count = held?.window === window ? held.count : 0
+  return { limit, remaining: Math.max(0, limit - count), resetAt: ((window + 1) * WINDOW_MS) / 1000 }
+}
+
+/** For Retry-After: 1 to 59, because several SDKs ignore 60, and retry immediately on 0. */
+export function secondsLeft(nowMs: number): number {
+  const left = WINDOW_MS - (nowMs % WINDOW_MS)
+  return Math.min(59, Math.max(1, Math.ceil(left / 1000)))
+}
+
+/** Beyond this many addresses in one minute, new ones share a single count. */
+const MAX_ADDRESSES = 100_000
+const OTHER_ADDRESSES = '*'
+
+/**
+ * Counts in the memory of one process. Its allowances are always exact. Addresses are counted separately, so that no
+ * number of unauthenticated callers affects a workspace. The operator bounds the number of workspaces.
+ */
+export function memoryRateLimiter(clock: Clock): RateLimiter {
+  const counts = { workspace: windowCounts(Infinity), address: windowCounts(MAX_ADDRESSES) }
+
+  const viewOf = ({ kind, id }: RateSubject, limit: number): RateView['allowance'] => {
+    return () => allowance(counts[kind].get(id), limit, clock.now())
+  }
+
+  return {
+    async take(subject, limit) {
+      const { kind, id } = subject
+      const now = clock.now()
+      counts[kind].startWindow(windowAt(now))
+      const taken = take(counts[kind].get(id), limit, now)
+      counts[kind].set(id, taken.held)
+      return { accepted: taken.accepted, secondsLeft: secondsLeft(now), allowance: viewOf(subject, limit) }
+    },
+    peek: async (subject, limit) => ({ allowance: viewOf(subject, limit) }),
+  }
+}
+
+/** The counts of one window, for at most `max` ids, and one count for all others. */
+function windowCounts(max: number) {
+  let counts = new Map<string, WindowCount>()
+  let current = 0
+  const place = (id: string): string => (counts.has(id) || counts.size < max ? id : OTHER_ADDRESSES)
+  return {
+    /** Drops the counts of earlier windows. */
+    startWindow(window: number): void {
+      if (window !== current) counts = new Map()
+      current = window
+    },
+    get: (id: string): WindowCount | undefined => counts.get(place(id)),
+    set: (id: string, count: WindowCount): void => void counts.set(place(id), count),
+  }
+}
+
+/** Gives every address its own count, until there are too many in one minute. */
+export function knownAddresses(max = MAX_ADDRESSES) {
+  let known = new Set<string>()
+  let current = 0
+  return {
+    place(address: string, window: number): string {
+      if (window !== current) known = new Set()
+      current = window
+      if (!known.has(address) && known.size >= max) return OTHER_ADDRESSES
+      known.add(address)
+      return address
+    },
+  }
 }

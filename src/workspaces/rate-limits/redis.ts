@@ -1,9 +1,16 @@
-import { allowance, secondsLeft, windowAt } from './rate-window.ts'
+import {
+  allowance,
+  secondsLeft,
+  windowAt,
+  type RateDecision,
+  type RateLimiter,
+  type RateSubject,
+  knownAddresses,
+  memoryRateLimiter,
+} from './rate-limit.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { RateDecision, RateLimiter, RateSubject } from './rate-limit.ts'
 import type { RedisLink } from '../../cluster/redis/link.ts'
 import { luaBeside, script } from '../../cluster/redis/script.ts'
-import { knownAddresses, memoryRateLimiter } from './memory.ts'
 
 const takeScript = script(luaBeside(import.meta.url, 'take'))
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { AnswerReader, type AnswerTaker } from '../../../src/engines/http-client/answer-reader.ts'
-import { BrokenMessage } from '../../../src/engines/http-client/header-lines.ts'
+import { BrokenMessage } from '../../../src/engines/http-client/message-head.ts'
 
 interface Seen {
   status: number

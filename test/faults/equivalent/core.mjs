@@ -1,12 +1,12 @@
 export default [
   {
-    file: 'src/shared/json/json-scan.ts',
+    file: 'src/shared/json/json-body.ts',
     before: 'let valueStart = -1',
     after: 'let valueStart = -2',
     why: 'It only matters whether it is below 0.',
   },
   {
-    file: 'src/shared/json/json-scan.ts',
+    file: 'src/shared/json/json-body.ts',
     before:
       'if (valueStart >= 0) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })',
     after:
@@ -14,7 +14,7 @@ export default [
     why: 'A value is never the first byte: its name and a colon are before it.',
   },
   {
-    file: 'src/shared/json/json-scan.ts',
+    file: 'src/shared/json/json-body.ts',
     before:
       'if (valueStart >= 0) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })',
     after:
@@ -22,7 +22,7 @@ export default [
     why: 'A value is never the first byte: its name and a colon are before it.',
   },
   {
-    file: 'src/engines/http-client/header-lines.ts',
+    file: 'src/engines/http-client/message-head.ts',
     before: "const name = colon < 0 ? '' : head.slice(from, colon).toLowerCase()",
     after: "const name = colon <= 0 ? '' : head.slice(from, colon).toLowerCase()",
     why: 'A colon at the very beginning leaves an empty name in any case.',
@@ -40,7 +40,7 @@ export default [
     why: 'The brace of an item is before its first field.',
   },
   {
-    file: 'src/shared/json/json-strings.ts',
+    file: 'src/shared/json/json-body.ts',
     before: 'const near = Math.min(bytes.length, next + NEAR_BYTES)',
     after: 'const near = Math.max(bytes.length, next + NEAR_BYTES)',
     why: 'The loop finds the same end as the native search, only more slowly.',

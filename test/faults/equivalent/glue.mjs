@@ -31,7 +31,7 @@ export default [
     why: 'A clock that is a millisecond ahead of that of Redis, until Redis has answered once.',
   },
   {
-    file: 'src/workspaces/rate-limits/memory.ts',
+    file: 'src/workspaces/rate-limits/rate-limit.ts',
     within: 'windowCounts',
     before: 'let current = 0',
     after: 'let current = 1',

@@ -1,5 +1,4 @@
-import { scanFrames } from '../../../src/ledger/journal/frames.ts'
-import { recordsIn, type JournalRecord } from '../../../src/ledger/journal/records.ts'
+import { scanFrames, recordsIn, type JournalRecord } from '../../../src/ledger/journal/records.ts'
 import type { JournalFiles } from '../../../src/ledger/journal/journal-files.ts'
 import type { DiskOperation, History } from './history.ts'
 

@@ -163,7 +163,7 @@ export const mutations: readonly JournalMutation[] = [
   },
   {
     name: 'a torn frame counts',
-    file: 'journal/frames.ts',
+    file: 'journal/records.ts',
     find: 'if (bytes.readUInt32LE(at + 8) !== checksum(text, segment, offset + at)) return undefined',
     replace: '',
     breaks: 'goes on',

@@ -121,8 +121,8 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
     spending: fakeSpending(stage),
     clock: time.clockOf('pipeline'),
     engineOf: (deployment) => engines.get(deployment),
-    priceOf(_job, { workspace }) {
-      requests[Number(workspace.id)]?.priceVersions.push(priceVersion)
+    priceOf(_deployment, _model, workspaceId) {
+      requests[Number(workspaceId)]?.priceVersions.push(priceVersion)
       return { version: priceVersion, rates: ratesOf(priceVersion) }
     },
     admitted() {},

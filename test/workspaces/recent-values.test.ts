@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { recentValues } from '../../src/shared/recent-values.ts'
+import { recentValues } from '../../src/workspaces/keys/known-by-hash.ts'
 
 describe('recent values', () => {
   it('keep what is used, whatever else is added, and forget the rest', () => {

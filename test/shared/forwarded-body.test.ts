@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { forwardBody } from '../../src/inference/request/forward.ts'
-import { scanObject } from '../../src/shared/json/json-scan.ts'
+import { forwardBody, scanObject } from '../../src/shared/json/json-body.ts'
 import { parsedBody } from '../support/made-job.ts'
 
 fc.configureGlobal({ seed: 1 })

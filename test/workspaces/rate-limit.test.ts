@@ -8,9 +8,10 @@ import {
   windowAt,
   WINDOW_MS,
   type WindowCount,
-} from '../../src/workspaces/rate-limits/rate-window.ts'
-import type { RateLimiter, RateSubject } from '../../src/workspaces/rate-limits/rate-limit.ts'
-import { memoryRateLimiter } from '../../src/workspaces/rate-limits/memory.ts'
+  type RateLimiter,
+  type RateSubject,
+  memoryRateLimiter,
+} from '../../src/workspaces/rate-limits/rate-limit.ts'
 
 fc.configureGlobal({ seed: 1 })
 

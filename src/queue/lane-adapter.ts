@@ -1,5 +1,8 @@
-import { Place } from './lane.ts'
+import { Place, type Lane } from './lane.ts'
 import type { Decision, Ticket } from './admission.ts'
+import type { AlarmClock } from '../shared/clock.ts'
+
+/** What every adapter of a lane has besides the state machine: its entries, an outbox for decisions, and a timer. */
 
 /** How many callers of a lane are notified in one turn of the event loop. */
 const callersPerTurn = 32
@@ -87,4 +90,35 @@ export function openOutbox() {
   }
 
   return { add, deliver, isEmpty: () => first === undefined }
+}
+
+/** Node fires a timer with a longer delay at once. After this delay the timer is set again. */
+const timerMsMax = 2 ** 31 - 1
+
+/** One timer for a lane, set for the earliest deadline. */
+export function expiryTimer<P extends Place>(lane: Lane<P>, clock: AlarmClock, settled: () => void) {
+  let cancel: (() => void) | undefined
+  let setForMs = Infinity
+
+  function set(): void {
+    const deadlineMs = lane.nextDeadlineMs()
+    // If the deadline has moved back, one early wake-up costs less than a new timer for every request.
+    if (deadlineMs >= setForMs) return
+    cancel?.()
+    setForMs = deadlineMs
+    cancel = clock.after(Math.min(Math.ceil(deadlineMs - clock.monotonic()), timerMsMax), fire)
+  }
+
+  function fire(): void {
+    setForMs = Infinity
+    lane.expire(clock.monotonic())
+    settled()
+  }
+
+  function stop(): void {
+    cancel?.()
+    setForMs = Infinity
+  }
+
+  return { set, stop }
 }
