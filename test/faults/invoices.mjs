@@ -23,7 +23,7 @@ export default [
   },
   {
     name: 'invoice-of-a-thousand-without-its-buyer',
-    file: 'src/billing/invoices/invoices.ts',
+    file: 'src/billing/invoices/invoice-drafts.ts',
     find: 'total >= BUYER_REQUIRED_FROM',
     replace: 'total > BUYER_REQUIRED_FROM',
     tests: ['billing/first-invoice'],
@@ -37,7 +37,7 @@ export default [
   },
   {
     name: 'note-for-the-buyer-of-today',
-    file: 'src/billing/invoices/invoices.ts',
+    file: 'src/billing/invoices/invoice-drafts.ts',
     find: 'buyer: invoice.buyer,',
     replace: "buyer: { name: 'somebody', abn: null, address: '' },",
     tests: ['billing/first-invoice'],
@@ -45,7 +45,7 @@ export default [
   {
     name: 'invoice-issued-again-though-something-is-left',
     file: 'src/billing/invoices/invoices.ts',
-    find: 'if (!(await isCreditedWhole(workspace, month, documents))) {',
+    find: 'if (!(await isCreditedWhole(context, workspace, month, documents))) {',
     replace: 'if (notes.length === 0) {',
     tests: ['billing/first-invoice'],
   },

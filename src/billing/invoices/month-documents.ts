@@ -1,3 +1,4 @@
+import { ApiError } from '../../shared/errors.ts'
 import { missingOfBuyer } from './buyer-identity.ts'
 import { parseSignedAud, type PicoAud } from '../../shared/money/money.ts'
 import type { Month } from '../../shared/money/sydney-time.ts'
@@ -27,6 +28,17 @@ export async function documentsOfMonth(
   if (!invoice || !first) return undefined
   const notes = ofMonth.filter(({ document }) => document.adjusts === invoice.number)
   return { invoice, notes, rowsOfMonth: first.document.ledger_rows }
+}
+
+/** Throws if the month has no invoice. */
+export async function requireDocuments(
+  store: InvoiceStore,
+  workspace: Workspace,
+  month: Month,
+): Promise<MonthDocuments> {
+  const found = await documentsOfMonth(store, workspace, month)
+  if (found) return found
+  throw new ApiError('not_found', `${workspace.name} has no invoice for ${month.name}.`, { param: 'period' })
 }
 
 /** What is left of an invoice after its adjustment notes, excluding GST, before rounding. */

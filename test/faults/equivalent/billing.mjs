@@ -1,6 +1,6 @@
 export default [
   {
-    file: 'src/billing/invoices/invoices.ts',
+    file: 'src/billing/invoices/invoice-drafts.ts',
     before: 'return all.reduce((sum, { amount }) => sum + amount, 0n)',
     after: 'return all.reduce((sum, { amount }) => sum - amount, 0n)',
     why: 'Two such sums are compared with each other.',
