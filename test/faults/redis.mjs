@@ -185,16 +185,16 @@ export default [
   {
     name: 'spending-over-redis-call-is-forgotten-while-the-last-one-ends',
     file: 'src/workspaces/spend-limits/redis/spend-reservations.ts',
-    find: 'if (!running && member) running = syncAll(member)',
+    find: 'if (!state.running && member) state.running = syncAll(state, member)',
     replace:
-      'if (!running) running = (member ? syncAll(member) : Promise.resolve()).finally(() => (running = undefined))',
+      'if (!state.running) state.running = (member ? syncAll(state, member) : Promise.resolve()).finally(() => (state.running = undefined))',
     tests: ['workspaces/redis-spending'],
   },
   {
     name: 'spending-over-redis-renewing-a-sum-holds-up-requests',
     file: 'src/workspaces/spend-limits/redis/spend-reservations.ts',
-    find: 'if (!answer.decisions) return readSums(member, answer)',
-    replace: 'return readSums(member, answer)',
+    find: 'if (!answer.decisions) return readSums(state, member, answer)',
+    replace: 'return readSums(state, member, answer)',
     tests: ['workspaces/redis-spending'],
   },
   {

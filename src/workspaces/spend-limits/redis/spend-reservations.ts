@@ -63,227 +63,255 @@ export interface SpendReservations {
   lost(): void
 }
 
+/** The parts, what this replica knows, and what it has not sent yet. */
+interface ReservationState extends SpendReservationsParts {
+  readonly account: ReturnType<typeof remoteAccount>
+  readonly counts: ReturnType<typeof ownCounts>
+  held: PicoAud
+  /** A lower bound of what Redis counts for this replica: held, and settled in all months. */
+  reserved: PicoAud
+  pending: PendingReservation[]
+  turn: number
+  last: LastAnswer | undefined
+  lastEpoch: string | undefined
+  hasUnsent: boolean
+  running: Promise<void> | undefined
+  isRefreshing: boolean
+  quietUntilMs: number
+  usedAtMs: number
+  disconnectedAtMs: number
+}
+
 export function openSpendReservations(workspaceId: string, parts: SpendReservationsParts): SpendReservations {
   const { link, clock } = parts
-  const account = remoteAccount(link, workspaceId)
   const counts = ownCounts()
-  let held = 0n
-  /** A lower bound of what Redis counts for this replica: held, and settled in all months. */
-  let reserved = 0n
-  let pending: PendingReservation[] = []
-  let turn = 0
-  let last: LastAnswer | undefined
-  let lastEpoch: string | undefined
-  let hasUnsent = false
-  let running: Promise<void> | undefined
-  let isRefreshing = false
-  let quietUntilMs = -Infinity
-  let usedAtMs = -Infinity
-  let disconnectedAtMs = clock.monotonic()
-
-  function isNewerThan(ms: number): boolean {
-    return last !== undefined && clock.monotonic() < last.atMs + ms
+  const state: ReservationState = {
+    ...parts,
+    account: remoteAccount(link, workspaceId),
+    counts,
+    held: 0n,
+    reserved: 0n,
+    pending: [],
+    turn: 0,
+    last: undefined,
+    lastEpoch: undefined,
+    hasUnsent: false,
+    running: undefined,
+    isRefreshing: false,
+    quietUntilMs: -Infinity,
+    usedAtMs: -Infinity,
+    disconnectedAtMs: clock.monotonic(),
   }
-
-  function run(): Promise<void> {
-    const member = memberToSync()
-    if (!running && member) running = syncAll(member)
-    return running ?? Promise.resolve()
-  }
-
-  /** undefined if there is nothing to send, or no connection. */
-  function memberToSync(): Membership | undefined {
-    return hasUnsent || (pending.length > 0 && clock.monotonic() >= quietUntilMs) ? link.membership() : undefined
-  }
-
-  /** Clears `running` in the same turn in which it finds nothing left to send, so that no later change is missed. */
-  async function syncAll(first: Membership): Promise<void> {
-    let member: Membership | undefined = first
-    try {
-      while (member && (await syncOnce(member))) member = memberToSync()
-    } finally {
-      running = undefined
-    }
-  }
-
-  /** Sends the complete state once. Returns whether to continue. */
-  async function syncOnce(member: Membership): Promise<boolean> {
-    const batch = pending
-    pending = []
-    hasUnsent = false
-    const { from: month, to: nextMonth } = parts.month()
-    const ownSpent = counts.settledIn(month)
-    const sentAtMs = clock.monotonic()
-    // From now on Redis has this state or the previous one, which reserved at least as much.
-    reserved = held + counts.ever()
-    let answer: ReserveAnswer | undefined
-    try {
-      answer = await account.reserve(member, {
-        replica: link.replica,
-        ...parts.journal,
-        turn: ++turn,
-        month,
-        nextMonth,
-        held,
-        counts: counts.toReport(month),
-        pending: batch,
-        limit: parts.limit(),
-        known: lastEpoch === member.epoch || !isNewerThan(KEPT_MS) ? {} : (last?.known ?? {}),
-      })
-    } catch {
-      hasUnsent = true
-      if (link.membership() === member) rejectUnchecked(batch)
-      else putBack(batch)
-      return false
-    }
-    // If the process was suspended for longer than a lease, the epoch may have changed in the meantime.
-    if (!answer || link.membership() !== member || clock.monotonic() - sentAtMs > link.leaseMs) {
-      hasUnsent = true
-      putBack(batch)
-      return false
-    }
-    lastEpoch = member.epoch
-    last = { ...answer, atMs: sentAtMs, month, ownSpent }
-    if (answer.isReached) parts.limitReached(answer.spent ?? 0n)
-    if (answer.decisions) decide(batch, answer.decisions, answer)
-    else putBack(batch)
-    if (answer.quietMs > 0) return waitForQuiet(answer.quietMs)
-    if (answer.unread.size === 0) return true
-    if (!answer.decisions) return readSums(member, answer)
-    void refreshSums(member, answer)
-    return true
-  }
-
-  function decide(
-    batch: readonly PendingReservation[],
-    decisions: readonly boolean[],
-    { spent, held: heldBefore }: ReserveAnswer,
-  ): void {
-    let heldByAll = heldBefore
-    for (const [index, reservation] of batch.entries()) {
-      if (decisions[index]) {
-        held += reservation.amount
-        reserved += reservation.amount
-        heldByAll += reservation.amount
-        reservation.resolve(undefined)
-      } else reservation.resolve({ spent: spent ?? 0n, held: heldByAll })
-    }
-  }
-
-  function waitForQuiet(quietMs: number): boolean {
-    quietUntilMs = clock.monotonic() + quietMs
-    clock.after(quietMs, () => void run())
-    return hasUnsent
-  }
-
-  async function readSums(member: Membership, answer: ReserveAnswer): Promise<boolean> {
-    try {
-      await checkpointOne(member, answer)
-      return true
-    } catch {
-      if (link.membership() === member) rejectUnchecked(pending.splice(0))
-      return false
-    }
-  }
-
-  /** No request waits for these sums. If the database is slow or fails, the next answer asks for them again. */
-  async function refreshSums(member: Membership, answer: ReserveAnswer): Promise<void> {
-    if (isRefreshing) return
-    isRefreshing = true
-    await checkpointOne(member, answer).catch(() => {})
-    isRefreshing = false
-  }
-
-  /** One month at a time: a checkpoint changes the generation, so the next answer asks for the other months again. */
-  async function checkpointOne(member: Membership, answer: ReserveAnswer): Promise<void> {
-    const [month = parts.month().from] = answer.unread.keys()
-    await account.checkpoint(member, answer, month, await parts.readSpent(month))
-  }
-
-  function putBack(batch: readonly PendingReservation[]): void {
-    pending = [...batch, ...pending]
-    if (!link.membership()) serveAllotment()
-  }
-
-  /** Without Redis: a request that cost less than its reservation leaves room for others, because Redis still counts the full amount. */
-  function fitsAllotment(amount: PicoAud): boolean {
-    const isProven = clock.monotonic() < link.proven().untilMs - link.leaseMs * LEASE_MARGIN
-    return isProven && held + counts.ever() + amount <= reserved
-  }
-
-  function serveAllotment(): void {
-    pending = pending.filter((reservation) => {
-      if (!fitsAllotment(reservation.amount)) return true
-      held += reservation.amount
-      reservation.resolve(undefined)
-      return false
-    })
-    if (pending.length === 0) return
-    const leftMs = disconnectedAtMs + RECONNECT_WITHIN_MS - clock.monotonic()
-    if (leftMs <= 0) rejectUnchecked(pending.splice(0))
-    else clock.after(leftMs, serveAllotmentIfDisconnected)
-  }
-
-  function serveAllotmentIfDisconnected(): void {
-    if (!link.membership()) serveAllotment()
-  }
-
   return {
     reserve(amount, limit) {
-      usedAtMs = clock.monotonic()
+      state.usedAtMs = clock.monotonic()
       return new Promise((resolve, reject) => {
-        pending.push({ amount, limit, resolve, reject })
-        if (link.membership()) void run()
-        else serveAllotment()
+        state.pending.push({ amount, limit, resolve, reject })
+        if (link.membership()) void run(state)
+        else serveAllotment(state)
       })
     },
     reserveUnchecked(amount) {
-      usedAtMs = clock.monotonic()
-      held += amount
-      hasUnsent = true
+      state.usedAtMs = clock.monotonic()
+      state.held += amount
+      state.hasUnsent = true
     },
     settle(amountHeld, amount, month) {
-      usedAtMs = clock.monotonic()
-      held -= amountHeld
+      state.usedAtMs = clock.monotonic()
+      state.held -= amountHeld
       counts.settle(month, amount)
-      hasUnsent = true
-      if (!link.membership()) serveAllotment()
+      state.hasUnsent = true
+      if (!link.membership()) serveAllotment(state)
     },
     spent() {
       const month = parts.month().from
-      usedAtMs = clock.monotonic()
-      if (!isNewerThan(FRESH_MS)) {
-        hasUnsent = true
-        void run()
+      state.usedAtMs = clock.monotonic()
+      if (!isNewerThan(state, FRESH_MS)) {
+        state.hasUnsent = true
+        void run(state)
       }
+      const { last } = state
       if (last?.month !== month || last.spent === undefined) return undefined
       return last.spent - last.ownSpent + counts.settledIn(month)
     },
     ownSpent: () => counts.settledIn(parts.month().from),
     sync() {
-      hasUnsent = true
-      return run()
+      state.hasUnsent = true
+      return run(state)
     },
-    isInUse: () => held > 0n || hasUnsent || clock.monotonic() < usedAtMs + POLLED_MS || (last?.unread.size ?? 0) > 0,
+    isInUse: () => isInUse(state),
     deliver() {
       const mark = counts.deliver()
       return (
         mark &&
         (() => {
           mark()
-          hasUnsent = true
+          state.hasUnsent = true
         })
       )
     },
     joined() {
-      quietUntilMs = -Infinity
+      state.quietUntilMs = -Infinity
       // Send again what is held and not delivered, and the last known state of the other replicas.
-      if (turn > 0) hasUnsent = true
-      void run()
+      if (state.turn > 0) state.hasUnsent = true
+      void run(state)
     },
     lost() {
-      disconnectedAtMs = clock.monotonic()
-      serveAllotment()
+      state.disconnectedAtMs = clock.monotonic()
+      serveAllotment(state)
     },
   }
+}
+
+function isNewerThan({ last, clock }: ReservationState, ms: number): boolean {
+  return last !== undefined && clock.monotonic() < last.atMs + ms
+}
+
+function isInUse({ held, hasUnsent, usedAtMs, last, clock }: ReservationState): boolean {
+  return held > 0n || hasUnsent || clock.monotonic() < usedAtMs + POLLED_MS || (last?.unread.size ?? 0) > 0
+}
+
+function run(state: ReservationState): Promise<void> {
+  const member = memberToSync(state)
+  if (!state.running && member) state.running = syncAll(state, member)
+  return state.running ?? Promise.resolve()
+}
+
+/** undefined if there is nothing to send, or no connection. */
+function memberToSync({ hasUnsent, pending, quietUntilMs, clock, link }: ReservationState): Membership | undefined {
+  return hasUnsent || (pending.length > 0 && clock.monotonic() >= quietUntilMs) ? link.membership() : undefined
+}
+
+/** Clears `running` in the same turn in which it finds nothing left to send, so that no later change is missed. */
+async function syncAll(state: ReservationState, first: Membership): Promise<void> {
+  let member: Membership | undefined = first
+  try {
+    while (member && (await syncOnce(state, member))) member = memberToSync(state)
+  } finally {
+    state.running = undefined
+  }
+}
+
+/** Sends the complete state once. Returns whether to continue. */
+async function syncOnce(state: ReservationState, member: Membership): Promise<boolean> {
+  const { link, clock } = state
+  const batch = state.pending
+  state.pending = []
+  state.hasUnsent = false
+  const { from: month, to: nextMonth } = state.month()
+  const ownSpent = state.counts.settledIn(month)
+  const sentAtMs = clock.monotonic()
+  // From now on Redis has this state or the previous one, which reserved at least as much.
+  state.reserved = state.held + state.counts.ever()
+  let answer: ReserveAnswer | undefined
+  try {
+    answer = await state.account.reserve(member, {
+      replica: link.replica,
+      ...state.journal,
+      turn: ++state.turn,
+      month,
+      nextMonth,
+      held: state.held,
+      counts: state.counts.toReport(month),
+      pending: batch,
+      limit: state.limit(),
+      known: state.lastEpoch === member.epoch || !isNewerThan(state, KEPT_MS) ? {} : (state.last?.known ?? {}),
+    })
+  } catch {
+    state.hasUnsent = true
+    if (link.membership() === member) rejectUnchecked(batch)
+    else putBack(state, batch)
+    return false
+  }
+  // If the process was suspended for longer than a lease, the epoch may have changed in the meantime.
+  if (!answer || link.membership() !== member || clock.monotonic() - sentAtMs > link.leaseMs) {
+    state.hasUnsent = true
+    putBack(state, batch)
+    return false
+  }
+  state.lastEpoch = member.epoch
+  state.last = { ...answer, atMs: sentAtMs, month, ownSpent }
+  if (answer.isReached) state.limitReached(answer.spent ?? 0n)
+  if (answer.decisions) decide(state, batch, answer.decisions, answer)
+  else putBack(state, batch)
+  if (answer.quietMs > 0) return waitForQuiet(state, answer.quietMs)
+  if (answer.unread.size === 0) return true
+  if (!answer.decisions) return readSums(state, member, answer)
+  void refreshSums(state, member, answer)
+  return true
+}
+
+function decide(
+  state: ReservationState,
+  batch: readonly PendingReservation[],
+  decisions: readonly boolean[],
+  { spent, held: heldBefore }: ReserveAnswer,
+): void {
+  let heldByAll = heldBefore
+  for (const [index, reservation] of batch.entries()) {
+    if (decisions[index]) {
+      state.held += reservation.amount
+      state.reserved += reservation.amount
+      heldByAll += reservation.amount
+      reservation.resolve(undefined)
+    } else reservation.resolve({ spent: spent ?? 0n, held: heldByAll })
+  }
+}
+
+function waitForQuiet(state: ReservationState, quietMs: number): boolean {
+  const { clock } = state
+  state.quietUntilMs = clock.monotonic() + quietMs
+  clock.after(quietMs, () => void run(state))
+  return state.hasUnsent
+}
+
+async function readSums(state: ReservationState, member: Membership, answer: ReserveAnswer): Promise<boolean> {
+  try {
+    await checkpointOne(state, member, answer)
+    return true
+  } catch {
+    if (state.link.membership() === member) rejectUnchecked(state.pending.splice(0))
+    return false
+  }
+}
+
+/** No request waits for these sums. If the database is slow or fails, the next answer asks for them again. */
+async function refreshSums(state: ReservationState, member: Membership, answer: ReserveAnswer): Promise<void> {
+  if (state.isRefreshing) return
+  state.isRefreshing = true
+  await checkpointOne(state, member, answer).catch(() => {})
+  state.isRefreshing = false
+}
+
+/** One month at a time: a checkpoint changes the generation, so the next answer asks for the other months again. */
+async function checkpointOne(state: ReservationState, member: Membership, answer: ReserveAnswer): Promise<void> {
+  const [month = state.month().from] = answer.unread.keys()
+  await state.account.checkpoint(member, answer, month, await state.readSpent(month))
+}
+
+function putBack(state: ReservationState, batch: readonly PendingReservation[]): void {
+  state.pending = [...batch, ...state.pending]
+  if (!state.link.membership()) serveAllotment(state)
+}
+
+/** Without Redis: a request that cost less than its reservation leaves room for others, because Redis still counts the full amount. */
+function fitsAllotment({ link, clock, held, counts, reserved }: ReservationState, amount: PicoAud): boolean {
+  const isProven = clock.monotonic() < link.proven().untilMs - link.leaseMs * LEASE_MARGIN
+  return isProven && held + counts.ever() + amount <= reserved
+}
+
+function serveAllotment(state: ReservationState): void {
+  const { link, clock } = state
+  state.pending = state.pending.filter((reservation) => {
+    if (!fitsAllotment(state, reservation.amount)) return true
+    state.held += reservation.amount
+    reservation.resolve(undefined)
+    return false
+  })
+  if (state.pending.length === 0) return
+  const leftMs = state.disconnectedAtMs + RECONNECT_WITHIN_MS - clock.monotonic()
+  if (leftMs <= 0) return rejectUnchecked(state.pending.splice(0))
+  clock.after(leftMs, () => {
+    if (!link.membership()) serveAllotment(state)
+  })
 }
