@@ -1,54 +1,30 @@
-import { createHmac } from 'node:crypto'
-import { join } from 'node:path'
 import { openAccounts } from './workspaces/accounts.ts'
-import { keptOperatorToken } from './workspaces/sessions/operator-token.ts'
-import { openSessions, OPERATOR } from './workspaces/sessions/sessions.ts'
-import { workspaceSessions } from './workspaces/sessions/workspace-sessions.ts'
-import { liveFeed } from './queue/live-feed.ts'
-import { openInvoicing } from './billing/invoices/invoices.ts'
-import { openRowLinks } from './billing/invoices/rows/row-links.ts'
-import { openBookkeeping } from './bookkeeping.ts'
+import { OPERATOR } from './workspaces/sessions/sessions.ts'
 import { readCertificate } from './server/certificate.ts'
-import { openCatalogInForce } from './catalog/catalog-in-force.ts'
 import { watchFile } from './catalog/catalog.ts'
-import { openLaneSettings } from './catalog/lane-settings.ts'
-import { openPriceBook } from './billing/prices/price-book.ts'
-import { CONFIG_FILE, type Config } from './config.ts'
-import { byteBudget } from './shared/byte-budget.ts'
-import { diskRoom, type DiskRoom } from './shared/disk-room.ts'
+import type { Config } from './config.ts'
 import { ApiError } from './shared/errors.ts'
 import { deploymentFor, type Model } from './catalog/model.ts'
 import { modelsToFetch } from './local-models/catalog-models.ts'
-import { downloadList } from './local-models/downloads.ts'
 import type { FetchEvents } from './local-models/local-models.ts'
-import { localFiles } from './server/files/local.ts'
-import { s3Files } from './server/files/s3.ts'
 import { adminApi } from './server/api/admin-api.ts'
 import { replicaCommands } from './cluster/routes/replicas.ts'
 import { publicApi } from './server/api/public-api.ts'
-import { listen, urlOf } from './server/server.ts'
+import { listen, urlOf, type Listener } from './server/server.ts'
 import { measureAudio } from './inference/audio/measure/measure.ts'
-import { remoteImages } from './inference/request/remote-image.ts'
-import { openSpool } from './server/uploads/spool.ts'
-import { createPipeline } from './inference/pipeline/pipeline.ts'
-import type { AlarmClock, Clock } from './shared/clock.ts'
-import type { FileStore } from './server/files/files.ts'
+import type { AlarmClock } from './shared/clock.ts'
 import { listenForCommands } from './operate/command-socket.ts'
 import { publishService, withdrawService } from './operate/running-service.ts'
-import { coordinationEvents, fetchEvents, refusalsFailed, spendEvents } from './service-log.ts'
-import { openSpendControl } from './workspaces/spend-limits/spend-control.ts'
+import { fetchEvents } from './service-log.ts'
 import { systemClock } from './shared/system-clock.ts'
-import { diskSpace } from './operate/system-disk.ts'
-import { openCoordination } from './open-coordination.ts'
-import { openDraining } from './operate/draining.ts'
 import { liveSettings, settingsAnswer } from './operate/reload/live-settings.ts'
-import { openEngines } from './open-engines.ts'
-import { openReloading } from './operate/reload/reloading.ts'
 import { portOf } from './cluster/workers/worker-port.ts'
 import { metricsOfAll } from './operate/telemetry/metrics-of-workers.ts'
-import { type LogDestination, createTelemetry } from './operate/telemetry/telemetry.ts'
-import { openRefusals } from './billing/refused-requests/refusal-recorder.ts'
+import { type LogDestination, createTelemetry, type Telemetry } from './operate/telemetry/telemetry.ts'
 import { version } from './operate/version.ts'
+import type { SecureContextOptions } from 'node:tls'
+import type { Readiness } from './operate/routes/health.ts'
+import { FIRST_WORKSPACE, openParts, type Parts } from './compose/open-parts.ts'
 
 /** The only place that chooses the parts and wires them together. Everything it opens is closed in reverse order. */
 export interface Service {
@@ -72,7 +48,6 @@ export interface Service {
   stop(): Promise<void>
 }
 
-const FIRST_WORKSPACE = 'default'
 /** Operator requests are short. */
 const ADMIN_DRAIN_MS = 1000
 
@@ -105,223 +80,23 @@ async function assemble(
   const telemetry = opened.adopt(createTelemetry(config.logLevel, version, logTo), (it) => it.close())
   const { log } = telemetry
   const failed = Promise.withResolvers<Error>()
-  const settings = liveSettings(config)
-  const { dataDir } = config
-  const bookkeeping = opened.adopt(await openBookkeeping(config, clock, telemetry, failed.resolve), (it) => it.close())
-  const { store, readStore, ledger } = bookkeeping
-  const refusals = opened.adopt(
-    openRefusals({ store, reader: readStore, clock, failed: refusalsFailed(telemetry) }),
-    (it) => it.close(),
-  )
-  /** Other workers accept the connections of the shared port. */
-  let leaveThePort = (): void => {}
-  const draining = openDraining({
-    admission: () => shared.admission,
-    clock,
-    drainMs: () => settings.drainMs,
-    begun: () => leaveThePort(),
-  })
-  const shared = opened.adopt(
-    await openCoordination(
-      config.redisUrl,
-      clock,
-      { version, ledger: () => ledger.status(), isDraining: draining.isOn },
-      coordinationEvents(telemetry, draining),
-    ),
-    (it) => it.close(),
-  )
-  const { admission, rateLimiter, changes, coordination } = shared
-  const live = opened.adopt(
-    liveFeed(admission, clock, () => coordination.replicas()),
-    (it) => it.close(),
-  )
-  const downloads = downloadList()
-  const memory = byteBudget(config.maxRequestMemoryBytes)
+  const parts = await openParts({ config, clock, opened, telemetry, settings: liveSettings(config) }, failed.resolve)
+  const { accounts, catalog, changes, downloads, draining, engines, reloads, sessions, watched } = parts
 
-  const accounts = await openAccounts(store, clock, changes)
-  const sessions = workspaceSessions(accounts, openSessions(store, clock, changes))
-  const operatorToken = config.operatorToken ?? keptOperatorToken(config.sharedDir)
-  // Sessions are hashed with the operator token, so they are not found after it changes.
-  const operatorSessions = openSessions(store, clock, changes, (secret) =>
-    createHmac('sha256', operatorToken).update(secret).digest('hex'),
+  withdrawService(config.dataDir)
+  opened.defer(() => withdrawService(config.dataDir))
+  const commands = await openCommands(parts, (workspace) =>
+    workspace === undefined ? operatorConsoleLink() : consoleLink(workspace),
   )
-  const prices = await openPriceBook(store, clock, changes)
-  const spending = opened.adopt(
-    await openSpendControl({
-      store: readStore,
-      ledger,
-      clock,
-      accounts,
-      link: shared.link,
-      journal: bookkeeping.journal,
-      events: spendEvents(telemetry),
-    }),
-    (it) => it.close(),
-  )
-  const lanes = await openLaneSettings(store, changes)
-  const engines = opened.adopt(openEngines(config, telemetry, lanes), (it) => it.close())
-  const { local } = engines
-  telemetry.measure({ admission, coordination, ledger, memory, engineAddresses: engines.addresses })
-  // A service that started without a file notices when one appears, and logs that it needs a restart.
-  const watched = [...new Set([config.file ?? CONFIG_FILE, config.catalog.file])].flatMap((file) =>
-    file ? [watchFile(file)] : [],
-  )
-  const catalogSource = { file: config.catalog.file, read: () => lanes.applied(config.catalog.read()) }
-  const catalog = await openCatalogInForce({
-    source: catalogSource,
-    lanes,
-    prices,
-    engines,
-    admission,
-    local,
-    changes,
-    // The first start creates the workspace later than this.
-    workspaceNames: () => [FIRST_WORKSPACE, ...accounts.workspaces().map(({ name }) => name)],
-    log,
-  })
-  const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
-  const disk = diskRoom({ space: () => diskSpace(dataDir), now: clock.monotonic, processes: config.processes })
-  const files = openFiles(config, () => urlOf(publicListener), clock, disk)
-  opened.defer(() => files?.close())
-  const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
-  const pipeline = createPipeline({
-    admission,
-    ledger,
-    spending,
-    clock,
-    engineOf: engines.of,
-    priceOf: prices.priceOn,
-    admitted: live.admitted,
-    settled: telemetry.settled,
-    pastLimit: telemetry.pastLimit,
-    contradicted: telemetry.contradicted,
-    cacheUsed: telemetry.cacheUsed,
-    random: Math.random,
-  })
-
-  const readiness = () => {
-    const addresses = [...engines.addresses()].map(([, { isUp }]) => isUp)
-    return {
-      ...bookkeeping.readiness(),
-      engines: { up: addresses.filter((isUp) => isUp).length, down: addresses.filter((isUp) => !isUp).length },
-      coordination: coordination.state(),
-      isDraining: draining.isOn(),
-    }
-  }
-
-  // Documents are computed from the read store. Their writes use the ledger's connection, so that both are serialized.
-  const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote } = store
-  const invoicing = openInvoicing(
-    { ...readStore, issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote },
-    clock,
-    config.seller,
-  )
-  const rowLinks = openRowLinks(store, clock, { publicUrl: config.seller?.publicUrl, days: config.invoice.linkDays })
-  invoicing
-    .finishCredit()
-    .catch((error: Error) =>
-      log.warn({ reason: error.message }, 'an unfinished adjustment note or invoice is left for the next start'),
-    )
-
-  const reloads = openReloading({ config, settings, catalog, changes, log })
-  withdrawService(dataDir)
-  opened.defer(() => withdrawService(dataDir))
-  const commands = await listenForCommands(dataDir, {
-    reloads,
-    settings: () => settingsAnswer(config, settings),
-    settled: async () => void (await Promise.all([ledger.readable(), refusals.written()])),
-    lendKey: accounts.lendKey,
-    consoleLink: (workspace) => (workspace === undefined ? operatorConsoleLink() : consoleLink(workspace)),
-    contradictedCounts: telemetry.contradictedCounts,
-    cacheUse: () => telemetry.cacheUse.entries(undefined),
-    metrics: telemetry.metrics,
-    replicas: replicaCommands(coordination, { audit: store, clock }),
-  })
-  opened.defer(() => commands.close())
-  const adminApplication = adminApi({
-    accounts,
-    sessions,
-    prices,
-    catalog,
-    reloads,
-    store: readStore,
-    invoicing,
-    rowLinks,
-    invoiceFonts: config.invoice.fonts,
-    telemetry: { ...telemetry, metrics: () => metricsOfAll(config, telemetry) },
-    refusals,
-    operatorToken,
-    operatorSessions,
-    audit: store,
-    clock,
-    live,
-    catalogSource,
-    needRestart: reloads.needRestart,
-    lanes,
-    engines: () =>
-      [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engines.failures.of(address.url) })),
-    engineOf: engines.of,
-    downloads: downloads.list,
-    limits: settings,
-    coordination,
-    readiness,
-  })
-  // Among workers, the first one answers the operator for all.
-  const isOperated = (config.worker ?? 1) === 1
-  const adminListener = isOperated ? await listen(adminApplication, config.adminHost, config.adminPort) : undefined
-  opened.defer(() => adminListener?.close(ADMIN_DRAIN_MS))
-  const publicListener = await listen(
-    publicApi({
-      accounts,
-      sessions,
-      catalog,
-      prices,
-      admission,
-      rateLimiter,
-      clock,
-      pipeline,
-      telemetry,
-      refusals,
-      audit: store,
-      fetchImages: images.fetchImages,
-      imageLimits: config.imageLimits,
-      changingLines: config.changingLines,
-      files,
-      audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
-      usage: readStore,
-      invoices: readStore,
-      reader: readStore,
-      live,
-      downloads: downloads.list,
-      consoleModels: config.consoleModels,
-      invoicing,
-      rowLinks,
-      invoiceFonts: config.invoice.fonts,
-      spending,
-      limits: settings,
-      engineOf: engines.of,
-      readiness,
-      isDraining: draining.isOn,
-    }),
-    config.host,
-    config.port,
-    { memory, openPort: portOf(config.worker), tls: certificate?.tls },
-  )
-  if (config.worker !== undefined) leaveThePort = publicListener.drain
-  opened.defer(async () => {
-    log.info('stopping: waiting requests are refused, running requests finish')
-    // Open live streams of consoles would keep the service from stopping.
-    live.close()
-    publicListener.drain()
-    draining.begin()
-    await publicListener.close(draining.leftMs())
-  })
+  const adminListener = await openAdminListener(parts)
+  const publicListener = await openPublicListener(parts, certificate?.tls)
+  parts.listeners.public = publicListener
   const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
   const url = urlOf(publicListener)
   const adminUrl = urlOf(
     adminListener ?? { scheme: 'http', address: { host: config.adminHost, port: config.adminPort } },
   )
-  publishService(dataDir, { url, adminUrl, socket: commands.socket, pid: process.pid })
+  publishService(config.dataDir, { url, adminUrl, socket: commands.socket, pid: process.pid })
 
   changes.subscribe('catalog', async () => {
     await catalog.reload()
@@ -329,7 +104,7 @@ async function assemble(
     fetchMissing()
   })
   for (const file of watched) opened.defer(file.onChange(reloads.files))
-  for (const file of tlsFiles) opened.defer(file.onChange(renewCertificate))
+  for (const file of tlsFiles) opened.defer(file.onChange(() => renewCertificate(config, publicListener, log)))
   if (certificate) log.info({ names: certificate.names, valid_until: certificate.validUntil }, 'serving HTTPS')
   fetchMissing()
 
@@ -338,24 +113,12 @@ async function assemble(
   }
 
   async function operatorConsoleLink(): Promise<string> {
-    return `${adminUrl}/console#link=${(await operatorSessions.issueLink(OPERATOR)).secret}`
-  }
-
-  /** The certificate and the key change one after the other. Until they match, the old certificate stays in use. */
-  function renewCertificate(): void {
-    if (!config.tls) return
-    try {
-      const renewed = readCertificate(config.tls)
-      publicListener.renew(renewed.tls)
-      log.info({ names: renewed.names, valid_until: renewed.validUntil }, 'certificate renewed')
-    } catch (error) {
-      log.error({ reason: (error as Error).message }, 'the changed certificate cannot be used; the old one stays')
-    }
+    return `${adminUrl}/console#link=${(await parts.operatorSessions.issueLink(OPERATOR)).secret}`
   }
 
   function fetchMissing(): void {
     const missing = modelsToFetch(catalog.models(), config.file === undefined)
-    local.pullMissing(missing, fetchEvents(telemetry, [downloads, fetching]))
+    engines.local.pullMissing(missing, fetchEvents(telemetry, [downloads, fetching]))
   }
 
   return {
@@ -378,11 +141,121 @@ async function assemble(
   }
 }
 
-function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk: DiskRoom): FileStore | undefined {
-  const files = config.files()
-  if (files?.kind === 's3') return s3Files(files, clock)
-  const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
-  return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock, disk)
+async function openCommands(
+  parts: Parts,
+  consoleLink: (workspace: string | undefined) => Promise<string>,
+): Promise<Awaited<ReturnType<typeof listenForCommands>>> {
+  const { config, settings, opened, clock, telemetry, ledger, refusals, accounts, coordination, store, reloads } = parts
+  const commands = await listenForCommands(config.dataDir, {
+    reloads,
+    settings: () => settingsAnswer(config, settings),
+    settled: async () => void (await Promise.all([ledger.readable(), refusals.written()])),
+    lendKey: accounts.lendKey,
+    consoleLink,
+    contradictedCounts: telemetry.contradictedCounts,
+    cacheUse: () => telemetry.cacheUse.entries(undefined),
+    metrics: telemetry.metrics,
+    replicas: replicaCommands(coordination, { audit: store, clock }),
+  })
+  opened.defer(() => commands.close())
+  return commands
+}
+
+/** Among workers, the first one answers the operator for all; undefined for the others. */
+async function openAdminListener(parts: Parts): Promise<Listener | undefined> {
+  const { config, opened, telemetry, settings, store, readStore, engines, downloads, reloads } = parts
+  const application = adminApi({
+    ...parts,
+    store: readStore,
+    invoiceFonts: config.invoice.fonts,
+    telemetry: { ...telemetry, metrics: () => metricsOfAll(config, telemetry) },
+    audit: store,
+    needRestart: reloads.needRestart,
+    engines: () =>
+      [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engines.failures.of(address.url) })),
+    engineOf: engines.of,
+    downloads: downloads.list,
+    limits: settings,
+    readiness: () => readinessOf(parts),
+  })
+  const isOperated = (config.worker ?? 1) === 1
+  const adminListener = isOperated ? await listen(application, config.adminHost, config.adminPort) : undefined
+  opened.defer(() => adminListener?.close(ADMIN_DRAIN_MS))
+  return adminListener
+}
+
+async function openPublicListener(parts: Parts, tls: SecureContextOptions | undefined): Promise<Listener> {
+  const { config, opened, telemetry, settings, store, readStore, memory, live, draining, port } = parts
+  const publicListener = await listen(
+    // By name, because it must not get what is the operator's.
+    publicApi({
+      accounts: parts.accounts,
+      sessions: parts.sessions,
+      catalog: parts.catalog,
+      prices: parts.prices,
+      admission: parts.admission,
+      rateLimiter: parts.rateLimiter,
+      clock: parts.clock,
+      pipeline: parts.pipeline,
+      telemetry,
+      refusals: parts.refusals,
+      audit: store,
+      fetchImages: parts.images.fetchImages,
+      imageLimits: config.imageLimits,
+      changingLines: config.changingLines,
+      files: parts.files,
+      audio: { spool: parts.spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
+      usage: readStore,
+      invoices: readStore,
+      reader: readStore,
+      live,
+      downloads: parts.downloads.list,
+      consoleModels: config.consoleModels,
+      invoicing: parts.invoicing,
+      rowLinks: parts.rowLinks,
+      invoiceFonts: config.invoice.fonts,
+      spending: parts.spending,
+      limits: settings,
+      engineOf: parts.engines.of,
+      readiness: () => readinessOf(parts),
+      isDraining: draining.isOn,
+    }),
+    config.host,
+    config.port,
+    { memory, openPort: portOf(config.worker), tls },
+  )
+  if (config.worker !== undefined) port.leave = publicListener.drain
+  opened.defer(async () => {
+    telemetry.log.info('stopping: waiting requests are refused, running requests finish')
+    // Open live streams of consoles would keep the service from stopping.
+    live.close()
+    publicListener.drain()
+    draining.begin()
+    await publicListener.close(draining.leftMs())
+  })
+  return publicListener
+}
+
+function readinessOf({ recordReadiness, engines, coordination, draining }: Parts): Readiness {
+  const addresses = [...engines.addresses()].map(([, { isUp }]) => isUp)
+  return {
+    ...recordReadiness(),
+    engines: { up: addresses.filter((isUp) => isUp).length, down: addresses.filter((isUp) => !isUp).length },
+    coordination: coordination.state(),
+    isDraining: draining.isOn(),
+  }
+}
+
+/** The certificate and the key change one after the other. Until they match, the old certificate stays in use. */
+function renewCertificate({ tls }: Config, publicListener: Listener, log: Telemetry['log']): void {
+  if (!tls) return
+  try {
+    const renewed = readCertificate(tls)
+    publicListener.renew(renewed.tls)
+    log.info({ names: renewed.names, valid_until: renewed.validUntil }, 'certificate renewed')
+  } catch (error) {
+    log.error({ reason: (error as Error).message }, 'the changed certificate cannot be used; the old one stays')
+  }
 }
 
 /** undefined when another replica, which started at the same time, has created the workspace. */

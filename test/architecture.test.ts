@@ -217,7 +217,8 @@ describe('the parts of src/', () => {
       [],
     )
     const imports = importsOf(sources().get('compose.ts') ?? '')
-    for (const name of ['./bookkeeping.ts', './server/server.ts', 'node:path']) assert.ok(imports.includes(name), name)
+    for (const name of ['./compose/open-parts.ts', './server/server.ts', 'node:tls'])
+      assert.ok(imports.includes(name), name)
   })
 
   it('have no public file that no other feature uses', () => {
@@ -469,7 +470,11 @@ describe('the test of the parts', () => {
       ['store/open.ts', "import type { Store } from './store.ts'\nimport { openSqlite } from './sqlite/client.ts'"],
       ['billing/usage/queries/usage.ts', "import type { Database } from '../../../store/database.ts'"],
       ['bookkeeping.ts', "import { openStore } from './store/open.ts'"],
-      ['compose.ts', "import { openBookkeeping } from './bookkeeping.ts'\nimport { listen } from './server/server.ts'"],
+      ['compose/open-parts.ts', "import { openBookkeeping } from '../bookkeeping.ts'"],
+      [
+        'compose.ts',
+        "import { openParts } from './compose/open-parts.ts'\nimport { listen } from './server/server.ts'",
+      ],
       ['cli/command.ts', "import { openStore } from '../store/open.ts'"],
       [
         'operate/doctor/commands/doctor.ts',

@@ -382,7 +382,7 @@ export default [
   },
   {
     name: 'credit-cut-off-is-never-finished',
-    file: 'src/compose.ts',
+    file: 'src/compose/open-parts.ts',
     find: '    .finishCredit()\n',
     replace: '    .list()\n',
     tests: ['billing/invoices.http'],

@@ -16,7 +16,7 @@ export default [
   },
   {
     name: 'first-file-not-noticed',
-    file: 'src/compose.ts',
+    file: 'src/compose/open-parts.ts',
     find: 'config.file ?? CONFIG_FILE',
     replace: 'config.file',
     tests: ['operate/settings.http'],
@@ -58,7 +58,7 @@ export default [
   },
   {
     name: 'console-session-outlives-the-operator-token',
-    file: 'src/compose.ts',
+    file: 'src/compose/open-parts.ts',
     find: "createHmac('sha256', operatorToken)",
     replace: "createHmac('sha256', '')",
     tests: ['workspaces/console-session.http'],

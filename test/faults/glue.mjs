@@ -74,7 +74,7 @@ export default [
     name: 'shutdown-waits-for-the-operator',
     file: 'src/compose.ts',
     find: 'adminListener?.close(ADMIN_DRAIN_MS)',
-    replace: 'adminListener?.close(draining.leftMs())',
+    replace: 'adminListener?.close(parts.draining.leftMs())',
     tests: ['operate/drain.http'],
   },
   {

@@ -73,8 +73,8 @@ export default [
   {
     name: 'compose-ready-while-stopping',
     file: 'src/compose.ts',
-    find: '      isDraining: draining.isOn(),\n',
-    replace: '      isDraining: false,\n',
+    find: '    isDraining: draining.isOn(),\n',
+    replace: '    isDraining: false,\n',
     tests: ['operate/shutdown.http', 'cli/start.http'],
   },
   {

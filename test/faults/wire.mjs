@@ -143,7 +143,7 @@ export default [
   {
     name: 'tls-renewed-files-not-taken',
     file: 'src/compose.ts',
-    find: '      publicListener.renew(renewed.tls)\n',
+    find: '    publicListener.renew(renewed.tls)\n',
     replace: '',
     tests: ['server/tls.http'],
   },

@@ -1,0 +1,228 @@
+import { createHmac } from 'node:crypto'
+import { join } from 'node:path'
+import { openAccounts } from '../workspaces/accounts.ts'
+import { keptOperatorToken } from '../workspaces/sessions/operator-token.ts'
+import { openSessions } from '../workspaces/sessions/sessions.ts'
+import { workspaceSessions } from '../workspaces/sessions/workspace-sessions.ts'
+import { liveFeed } from '../queue/live-feed.ts'
+import { openInvoicing, type Invoicing } from '../billing/invoices/invoices.ts'
+import { openRowLinks } from '../billing/invoices/rows/row-links.ts'
+import { openBookkeeping } from '../bookkeeping.ts'
+import { openCatalogInForce } from '../catalog/catalog-in-force.ts'
+import { watchFile } from '../catalog/catalog.ts'
+import { openLaneSettings } from '../catalog/lane-settings.ts'
+import { openPriceBook } from '../billing/prices/price-book.ts'
+import { CONFIG_FILE, type Config } from '../config.ts'
+import { byteBudget, type ByteBudget } from '../shared/byte-budget.ts'
+import { diskRoom, type DiskRoom } from '../shared/disk-room.ts'
+import { downloadList } from '../local-models/downloads.ts'
+import { localFiles } from '../server/files/local.ts'
+import { s3Files } from '../server/files/s3.ts'
+import { urlOf, type Listener } from '../server/server.ts'
+import { remoteImages } from '../inference/request/remote-image.ts'
+import { openSpool } from '../server/uploads/spool.ts'
+import { createPipeline, type Pipeline } from '../inference/pipeline/pipeline.ts'
+import type { AlarmClock, Clock } from '../shared/clock.ts'
+import type { FileStore } from '../server/files/files.ts'
+import { coordinationEvents, refusalsFailed, spendEvents } from '../service-log.ts'
+import { openSpendControl } from '../workspaces/spend-limits/spend-control.ts'
+import { diskSpace } from '../operate/system-disk.ts'
+import { openCoordination } from '../open-coordination.ts'
+import { openDraining } from '../operate/draining.ts'
+import { openEngines } from '../open-engines.ts'
+import { openReloading } from '../operate/reload/reloading.ts'
+import { openRefusals } from '../billing/refused-requests/refusal-recorder.ts'
+import { version } from '../operate/version.ts'
+import type { Telemetry } from '../operate/telemetry/telemetry.ts'
+import type { LiveSettings } from '../operate/reload/live-settings.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { Store } from '../store/store.ts'
+import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
+
+/** Opens everything that the listeners serve from, one group after the other. A part of compose.ts. */
+
+/** What everything is opened with. */
+export interface Start {
+  readonly config: Config
+  readonly clock: AlarmClock
+  /** Closes what was opened, in reverse order. */
+  readonly opened: AsyncDisposableStack
+  readonly telemetry: Telemetry
+  readonly settings: LiveSettings
+}
+
+export const FIRST_WORKSPACE = 'default'
+
+/** Everything that the listeners serve from. */
+export type Parts = Awaited<ReturnType<typeof openParts>>
+
+/** `lost` is called when requests can no longer be recorded. */
+export async function openParts(start: Start, lost: (reason: Error) => void) {
+  const { config, clock, opened, telemetry, settings } = start
+  const records = await openRecords(start, lost)
+  const shared = await openShared(start, records.ledger)
+  const memory = byteBudget(config.maxRequestMemoryBytes)
+  const access = await openAccess(start, records.store, shared.changes)
+  const models = await openModels(start, { ...records, ...shared, ...access, memory })
+  const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
+  const { dataDir, processes } = config
+  const disk = diskRoom({ space: () => diskSpace(dataDir), now: clock.monotonic, processes })
+  /** Set as soon as it listens. */
+  const listeners: { public?: Listener } = {}
+  const files = openFiles(config, () => urlOf(listeners.public!), clock, disk)
+  opened.defer(() => files?.close())
+  const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
+  const pipeline = openPipeline(start, { ...records, ...shared, ...models })
+  const invoicing = openInvoices(start, records)
+  const { seller, invoice } = config
+  const rowLinks = openRowLinks(records.store, clock, { publicUrl: seller?.publicUrl, days: invoice.linkDays })
+  const reloads = openReloading({
+    config,
+    settings,
+    catalog: models.catalog,
+    changes: shared.changes,
+    log: telemetry.log,
+  })
+  const downloads = downloadList()
+  const opening = { ...start, ...records, ...shared, ...access, ...models, listeners, memory, images, files, spool }
+  return { ...opening, pipeline, invoicing, rowLinks, reloads, downloads }
+}
+
+/** The store, the ledger, and the refused requests. */
+async function openRecords({ config, clock, opened, telemetry }: Start, lost: (reason: Error) => void) {
+  const bookkeeping = opened.adopt(await openBookkeeping(config, clock, telemetry, lost), (it) => it.close())
+  const { store, readStore, ledger, journal, readiness } = bookkeeping
+  const refusals = opened.adopt(
+    openRefusals({ store, reader: readStore, clock, failed: refusalsFailed(telemetry) }),
+    (it) => it.close(),
+  )
+  return { store, readStore, ledger, journal, recordReadiness: readiness, refusals }
+}
+
+/** What this replica has in common with others, and how it leaves them. */
+async function openShared({ config, clock, opened, telemetry, settings }: Start, ledger: Ledger) {
+  /** Other workers accept the connections of the shared port. Set when this one listens there. */
+  const port = { leave: (): void => {} }
+  const draining = openDraining({
+    admission: () => shared.admission,
+    clock,
+    drainMs: () => settings.drainMs,
+    begun: () => port.leave(),
+  })
+  const shared = opened.adopt(
+    await openCoordination(
+      config.redisUrl,
+      clock,
+      { version, ledger: () => ledger.status(), isDraining: draining.isOn },
+      coordinationEvents(telemetry, draining),
+    ),
+    (it) => it.close(),
+  )
+  const { admission, rateLimiter, changes, coordination, link } = shared
+  const live = opened.adopt(
+    liveFeed(admission, clock, () => coordination.replicas()),
+    (it) => it.close(),
+  )
+  return { admission, rateLimiter, changes, coordination, link, live, draining, port }
+}
+
+/** Workspaces and their keys, and who is signed in to a console. */
+async function openAccess({ config, clock }: Start, store: Store, changes: ChangeFeed) {
+  const accounts = await openAccounts(store, clock, changes)
+  const sessions = workspaceSessions(accounts, openSessions(store, clock, changes))
+  const operatorToken = config.operatorToken ?? keptOperatorToken(config.sharedDir)
+  // Sessions are hashed with the operator token, so they are not found after it changes.
+  const operatorSessions = openSessions(store, clock, changes, (secret) =>
+    createHmac('sha256', operatorToken).update(secret).digest('hex'),
+  )
+  return { accounts, sessions, operatorToken, operatorSessions }
+}
+
+type Records = Awaited<ReturnType<typeof openRecords>>
+type Shared = Awaited<ReturnType<typeof openShared>>
+type Access = Awaited<ReturnType<typeof openAccess>>
+type Models = Awaited<ReturnType<typeof openModels>>
+
+/** The catalog with its prices, limits and engines. */
+async function openModels(start: Start, parts: Records & Shared & Access & { readonly memory: ByteBudget }) {
+  const { config, clock, opened, telemetry } = start
+  const { store, readStore, ledger, journal, admission, changes, coordination, link, accounts, memory } = parts
+  const prices = await openPriceBook(store, clock, changes)
+  const spending = opened.adopt(
+    await openSpendControl({
+      store: readStore,
+      ledger,
+      clock,
+      accounts,
+      link,
+      journal,
+      events: spendEvents(telemetry),
+    }),
+    (it) => it.close(),
+  )
+  const lanes = await openLaneSettings(store, changes)
+  const engines = opened.adopt(openEngines(config, telemetry, lanes), (it) => it.close())
+  telemetry.measure({ admission, coordination, ledger, memory, engineAddresses: engines.addresses })
+  // A service that started without a file notices when one appears, and logs that it needs a restart.
+  const watched = [...new Set([config.file ?? CONFIG_FILE, config.catalog.file])].flatMap((file) =>
+    file ? [watchFile(file)] : [],
+  )
+  const catalogSource = { file: config.catalog.file, read: () => lanes.applied(config.catalog.read()) }
+  const catalog = await openCatalogInForce({
+    source: catalogSource,
+    lanes,
+    prices,
+    engines,
+    admission,
+    local: engines.local,
+    changes,
+    // The first start creates the workspace later than this.
+    workspaceNames: () => [FIRST_WORKSPACE, ...accounts.workspaces().map(({ name }) => name)],
+    log: telemetry.log,
+  })
+  return { prices, spending, lanes, engines, watched, catalogSource, catalog }
+}
+
+function openPipeline({ clock, telemetry }: Start, parts: Records & Shared & Models): Pipeline {
+  const { admission, ledger, spending, engines, prices, live } = parts
+  return createPipeline({
+    admission,
+    ledger,
+    spending,
+    clock,
+    engineOf: engines.of,
+    priceOf: prices.priceOn,
+    admitted: live.admitted,
+    settled: telemetry.settled,
+    pastLimit: telemetry.pastLimit,
+    contradicted: telemetry.contradicted,
+    cacheUsed: telemetry.cacheUsed,
+    random: Math.random,
+  })
+}
+
+/** Documents are computed from the read store. Their writes use the ledger's connection, so that both are serialized. */
+function openInvoices({ config, clock, telemetry }: Start, { store, readStore }: Records): Invoicing {
+  const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote } = store
+  const invoicing = openInvoicing(
+    { ...readStore, issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote },
+    clock,
+    config.seller,
+  )
+  invoicing
+    .finishCredit()
+    .catch((error: Error) =>
+      telemetry.log.warn(
+        { reason: error.message },
+        'an unfinished adjustment note or invoice is left for the next start',
+      ),
+    )
+  return invoicing
+}
+
+function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk: DiskRoom): FileStore | undefined {
+  const files = config.files()
+  if (files?.kind === 's3') return s3Files(files, clock)
+  const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
+  return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock, disk)
+}
