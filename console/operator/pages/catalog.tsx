@@ -20,7 +20,7 @@ export function CatalogPage() {
     })
   return (
     <>
-      <PageHead title="Catalog" about="The file as it is now, compared with the catalog in force.">
+      <PageHead title="Catalog" about="What the file would change in the catalog in force.">
         <button type="button" onClick={preview.reload}>
           Check again
         </button>

@@ -39,7 +39,7 @@ export function missOf(
   { here, anywhere, isTelling }: Expectation,
 ): Miss | undefined {
   if (cachedShare >= HIT_SHARE) return undefined
-  // If an engine never reports cached tokens, a miss cannot be told from a hit.
+  // If an engine never reports cached tokens, a miss cannot be distinguished from a hit.
   if (here >= HIT_SHARE) return isTelling ? { cause: 'evicted' } : undefined
   if (anywhere >= HIT_SHARE) return { cause: 'moved' }
   const change = earlier && changeSince(earlier, prompt.blocks)
