@@ -70,7 +70,7 @@ export const configNotes = {
   ],
   'console.models': [
     '`members`',
-    '`public`: everybody sees the models and their list prices in the console, without signing in.',
+    '`public`: all visitors see the models and their list prices in the console, without signing in.',
   ],
   'log.level': ['`info`', 'How much is logged.'],
   catalog: ['', 'A file with `models`, instead of `models` here.'],

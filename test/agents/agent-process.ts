@@ -52,7 +52,7 @@ export function agentStage(t: TestContext, script: StageOptions['script'] & {}, 
   })
 }
 
-/** A home and a folder to work in, which nobody else has. They are removed after the test. */
+/** A home and a folder to work in, of their own. They are removed after the test. */
 export interface AgentHome {
   readonly home: string
   readonly work: string

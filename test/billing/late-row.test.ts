@@ -71,7 +71,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
     return new Error('the disk is full')
   })
   const journal = openJournal({ files, firstSegment: 1, clock, grew() {} })
-  const ledger = { ...journal, readable: () => Promise.resolve(), status: () => assert.fail('nobody asks') }
+  const ledger = { ...journal, readable: () => Promise.resolve(), status: () => assert.fail('not called') }
   const store = { usageSums: async () => [] } as unknown as UsageStore
   const spending = await memorySpending(store, clock, { limitReached() {} })
   const answer = isStream

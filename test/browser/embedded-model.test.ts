@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core'
 import { startService, type ModelService } from '../models/service.ts'
 import { assertAccessible, openBrowser, openPage } from '../support/browser.ts'
 
-/** The first minute of somebody who has just started the service, with a real model. Its weights are fetched once. */
+/** The first minute of a new user, with a real model. Its weights are fetched once. */
 describe('the console in front of an embedded model', () => {
   let service: ModelService
   let browser: Browser

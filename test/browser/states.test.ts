@@ -169,7 +169,7 @@ describe('a session', () => {
       )
       return [plain, own]
     }, target)
-    assert.equal(outcome[1], 'refused', 'a preflight that nobody answers')
+    assert.equal(outcome[1], 'refused', 'a preflight without an answer')
     assert.equal(await keys(), before)
     await new Promise((resolve) => other.close(resolve))
     await context.close()

@@ -110,7 +110,7 @@ ${first}  default    -           never       -           works
       const { key, end } = accounts.lendKey('acme')
       const sessions = workspaceSessions(accounts, openSessions(books.store, clock, memoryChanges()))
       assert.equal((await accounts.authenticate(key))?.workspace.id, id)
-      assert.equal(await sessions.signInWithKey(key), undefined, 'nobody stays signed in')
+      assert.equal(await sessions.signInWithKey(key), undefined, 'no session remains')
       await accounts.setRequestsPerMinute('acme', 5)
       assert.equal((await accounts.authenticate(key))?.workspace.requestsPerMinute, 5)
       end()

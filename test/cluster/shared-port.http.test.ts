@@ -23,7 +23,7 @@ interface Stage {
   start(): Promise<ChildProcess>
   /** Callers that keep their connections, each with a request on its way. */
   callers(count: number): Promise<readonly RawClient[]>
-  /** Nobody new is accepted. */
+  /** No new connection is accepted. */
   close(): void
 }
 
@@ -165,7 +165,7 @@ describe('the port that workers share', () => {
     const load = Array.from({ length: 8 }, async () => {
       while (!isOver.now) {
         const [caller] = await callers(1)
-        await eventually('the caller hears something', () => caller?.received.includes('\r\n\r\n') ?? false)
+        await eventually('the caller gets a response', () => caller?.received.includes('\r\n\r\n') ?? false)
         // A worker that leaves closes connections that it had taken, after an answer.
         assert.match(caller?.received ?? '', /^HTTP\/1.1 (200|503) /)
         caller?.leave()
@@ -197,7 +197,7 @@ describe('the port that workers share', () => {
     const kept = await callers(1)
     close()
     await answered(kept)
-    await eventually('nobody is accepted', () =>
+    await eventually('no connection is accepted', () =>
       callers(1).then(
         () => false,
         ({ code }: NodeJS.ErrnoException) => code === 'ECONNREFUSED',

@@ -91,7 +91,7 @@ for (const adapter of spendingAdapters) {
       for (let request = 0; request < 3; request += 1) (await hold(10n ** 15n)).settle(10_000_000_000n)
       await eventually('it shows', () => headers()['X-Spend-Alert'] === 'soft limit reached')
       assert.deepEqual([headers()['X-Spend-Limit'], headers()['X-Spend-Used']], ['0.01', '0.03'])
-      await eventually('it is told', () => stage.reached.length > 0)
+      await eventually('it is reported', () => stage.reached.length > 0)
       ;(await hold(1n)).settle(1n)
       assert.equal(stage.reached.length, 1)
       setLimit(null)

@@ -99,7 +99,7 @@ function stage(plan: readonly Behaviour[]): Staged {
     inFlight: 0,
     activity: noActivity(),
     close: () => Promise.resolve(),
-    query: () => Promise.reject(new Error('nobody asks')),
+    query: () => Promise.reject(new Error('not called')),
     client: {
       send(request, handler) {
         tried.push(index)

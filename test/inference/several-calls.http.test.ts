@@ -140,7 +140,7 @@ describe('several choices from an engine that generates one at a time', () => {
     await engine.arrived(2)
     await client.sees('"index":1')
     client.leave()
-    await within(10_000, 'the engine hears of it', engine.left(1))
+    await within(10_000, 'the engine is notified', engine.left(1))
     await eventually('the row is there', async () => (await weir.ledger()).length === 1)
     assert.equal((await weir.ledger())[0]?.outcome, 'caller_left')
     assert.equal(engine.calls.length, 2)

@@ -718,7 +718,7 @@ describe('streaming: slow callers', () => {
     client.socket.pause()
     client.send(rawChat(stage.weir.key, endlessly))
     await eventually('the engine speaks', () => said() > 0)
-    assert.ok((await stalled(said)) < HELD, `the engine has said ${said()} bytes to nobody`)
+    assert.ok((await stalled(said)) < HELD, `the engine has said ${said()} bytes without a reader`)
 
     let read = 0
     let tail = ''
@@ -740,9 +740,9 @@ describe('streaming: slow callers', () => {
     client.socket.pause()
     client.send(rawChat(stage.weir.key, endlessly))
     await eventually('the engine speaks', () => said() > 0)
-    assert.ok((await stalled(said)) < HELD, `the engine has said ${said()} bytes to nobody`)
+    assert.ok((await stalled(said)) < HELD, `the engine has said ${said()} bytes without a reader`)
     client.leave()
-    await within(5000, 'the engine hears of it', stage.engine.left(1))
+    await within(5000, 'the engine is notified', stage.engine.left(1))
   })
 
   it('[E2] a caller that disconnects while the engine is paused ends the engine’s call', async (t) => {
@@ -754,7 +754,7 @@ describe('streaming: slow callers', () => {
     await eventually('the engine speaks', () => said() > 0)
     assert.ok((await stalled(said)) < HELD)
     client.leave()
-    await within(5000, 'the engine hears of it', stage.engine.left(1))
+    await within(5000, 'the engine is notified', stage.engine.left(1))
     await eventually('the row is there', async () => (await stage.weir.ledger()).length === 1)
     assert.equal((await stage.weir.ledger())[0]?.outcome, 'caller_left')
   })

@@ -100,7 +100,7 @@ describe('kill -9', () => {
     })
     const lost = [weir.chat({}), weir.chat({ stream: true })].map((answer) => answer.catch(() => 'lost'))
     await engine.arrived(2)
-    // Nobody waits for them, but they get there by themselves.
+    // No caller waits for them, but they are delivered anyway.
     await eventually('the intents are in the journal', () => openIntents(weir.dataDir) === 2)
     weir.signal('SIGKILL')
     assert.deepEqual(await Promise.all(lost), ['lost', 'lost'])

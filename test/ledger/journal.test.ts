@@ -323,7 +323,7 @@ describe('the journal', () => {
     const none = { failure: undefined, waiting: 0, lagMs: 0 }
     it.journal.note(intent('a'))
     it.clock.advance(1000)
-    assert.deepEqual(it.journal.status(), none, 'nobody waits for an intent')
+    assert.deepEqual(it.journal.status(), none, 'no caller waits for an intent')
     await turn()
     await it.succeed()
     void it.journal.settle(row('a'))

@@ -44,7 +44,7 @@ function rowNow(database: DatabaseSync, requestId: string): Record<string, unkno
   return database.prepare('SELECT * FROM ledger WHERE request_id = ?').get(requestId)
 }
 
-/** Keeps everybody else from writing to the database while `work` runs. */
+/** Blocks all other writers of the database while `work` runs. */
 async function locked<Value>(database: DatabaseSync, work: () => Promise<Value>): Promise<Value> {
   database.exec('BEGIN IMMEDIATE')
   try {

@@ -45,7 +45,7 @@ describe('the supervisor', () => {
   async function crash(pid: number, signal: 'SIGKILL' | 'SIGABRT'): Promise<void> {
     const before = crashes()
     process.kill(pid, signal)
-    await eventually('the supervisor hears of the crash', () => crashes() > before)
+    await eventually('the supervisor notices the crash', () => crashes() > before)
   }
   const crashes = (): number => lines.filter((line) => line.startsWith('engine host ended')).length
 

@@ -94,7 +94,7 @@ describe('a server is recognised by what it really sends', () => {
   })
 })
 
-/** Replays what the server sent. A call is told by what it asks for. */
+/** Replays what the server sent. A call is recognised by its content. */
 async function replayed(t: TestContext, kind: string): Promise<string> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []

@@ -127,7 +127,7 @@ async function runPublished(t: TestContext, dataDir: string, changes?: Partial<R
   return service
 }
 
-/** Leaves the file of a socket, but nobody who listens, as a process that is killed does. */
+/** Leaves the file of a socket, without a listener, as a killed process does. */
 async function leaveSocket(path: string): Promise<void> {
   const server = createServer().listen(`${path}.listening`)
   await once(server, 'listening')

@@ -53,7 +53,9 @@ describe('several replicas on one Redis', () => {
   async function openLane(replicas: readonly TestReplica[], changes: Partial<LaneLimits> = {}): Promise<string> {
     const lane = `shared lane ${++lanes}`
     for (const { admission } of replicas) admission.setLanes(new Map([[lane, { ...limits, ...changes }]]))
-    await eventually('everybody has joined', () => replicas.every(({ admission }) => admission.state() === 'joined'))
+    await eventually('all replicas have joined', () =>
+      replicas.every(({ admission }) => admission.state() === 'joined'),
+    )
     return lane
   }
 
@@ -96,7 +98,7 @@ describe('several replicas on one Redis', () => {
         })
         rounds.push(promise)
       }
-      // Whoever enters in a later round arrives later, whichever replica it asks.
+      // A caller of a later round arrives later, at whichever replica.
       if (round % 10 === 0) await Promise.all(replicas.map(({ admission }) => admission.status()))
     }
     await Promise.all(rounds)

@@ -106,7 +106,7 @@ describe('the replicas of a service', () => {
       asleep.signal('SIGCONT')
     }
     await eventually('it is back', async () => (await listing(one)).data.length === 2, 20_000)
-    await eventually('nobody is missed', async () => {
+    await eventually('no replica is missing', async () => {
       const answer = await operator(one, 'POST', 'accounts/reload')
       return ((await answer.json()) as { unreached: string[] }).unreached.length === 0
     })

@@ -130,13 +130,13 @@ describe('a replica whose state differs from what Redis has', () => {
     await eventually('it has joined', () => replica.admission.state() === 'joined')
     for (let caller = 0; caller < 3; caller += 1) replica.admission.enter(lane, 1, () => (served += 1))
     await eventually('two wait', async () => (await redis.zcard(keys[1]!)) === 2)
-    // Both are granted without a message, so the next beat tells of both.
+    // Both are granted without a message, so the next heartbeat lists both.
     const { incarnation } = replica.link.membership()!
     const wider = [1000, 3, 100, 60_000_000]
     await redis.eval(silent.limits.lua, keys.length, ...keys, replica.name, incarnation, ...wider)
     await eventually('all are served', () => served === 3)
     assert.deepEqual(calls[0], { ids: [`${replica.name}.2`, `${replica.name}.3`], served: 1 })
-    assert.equal(calls[1]?.served, 1, 'nobody was served before it asked again')
+    assert.equal(calls[1]?.served, 1, 'no request was served before it called again')
     await replica.close()
   })
 

@@ -8,7 +8,7 @@ import { settledEpoch, testReplica, type TestReplica } from '../support/redis-re
 import { eventually } from '../support/waiting.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 8, maxQueueDepth: 100, maxWaitMs: 60_000 }
-/** Long enough that a busy machine hears in time that Redis refuses connections: without that proof nobody serves on. */
+/** Long enough that a busy machine notices in time that Redis refuses connections: without that proof no replica keeps serving. */
 const LEASE_MS = 3000
 
 /** Callers that come again and again at several replicas, and an engine that counts them. */
@@ -105,7 +105,7 @@ describe('while Redis is unreachable', () => {
       t.after(end)
       await eventually('requests are served', () => seen.served > 60)
       if (!isEmpty) await server.save()
-      // They go on with what they have in flight. Short requests may all be over before a busy machine hears of the loss.
+      // They continue with what they have in flight. Short requests may all be over before a busy machine notices the loss.
       const release = await hold()
       await server.kill()
       await allAre('apart')

@@ -98,7 +98,7 @@ describe('a hard spend limit of four services', () => {
     const spent = BigInt(served) * 3n
     assert.ok(spent <= 300n, `${spent} cents are spent`)
     await eventually('the ledger has every row', async () => (await centsInLedger()) === spent)
-    // Nothing runs any more. Whoever needs five cents is served until less than that is left, and then three are.
+    // Nothing runs any more. Requests of five cents are served until less than that is left, then requests of three.
     for (let left = 300n - spent; left >= 3n; left -= 3n) {
       const tokens = left >= 5n ? 5 : 3
       await eventually('it is served', async () => (await chat(Number(left), tokens)).status === 200)

@@ -21,7 +21,7 @@ function codeOf(attempt: Promise<unknown>): Promise<string> {
   )
 }
 
-/** A machine that is busy may lose its connection to Redis for a moment, so callers try again, as they are told to. */
+/** A machine that is busy may lose its connection to Redis for a moment, so callers retry as the error advises. */
 async function decided<Value>(attempt: () => Promise<Value>): Promise<Value> {
   for (;;) {
     try {
@@ -164,7 +164,7 @@ for (const adapter of storeAdapters) {
       await decided(() => one.serve(25n * CENT, 10n * CENT))
       await server.start()
       await joined()
-      // Redis is empty. It hears of the 25 cents, which the database does not have, before anybody is served.
+      // Redis is empty. The replicas report the 25 cents, which the database does not have, before any request is served.
       assert.equal(await codeOf(decided(() => other.serve(76n * CENT, 0n))), 'spend_limit_exceeded')
       assert.equal(await codeOf(decided(() => other.serve(75n * CENT, 75n * CENT))), 'served')
       for (const { spending } of replicas) {

@@ -133,7 +133,7 @@ describe(`a fuzz of requests, WEIR_SEED=${seed}`, () => {
     const rows = await stage.ledger()
     for (const { requestId, outcome, amount } of rows) {
       const response = responses.get(requestId)
-      // Whoever hangs up at once may do so while the answer is on its way.
+      // A caller that disconnects at once may do so while the answer is being sent.
       if (!response) assert.match(outcome, /^(caller_left|completed)$/, `${requestId} was never answered`)
       else if (outcome !== 'completed') assert.equal(amount, 0n, `${requestId} failed and was billed`)
       else assert.equal(response.status, 200, requestId)

@@ -61,8 +61,8 @@ describe('trap 1: a request’s close event is emitted when its body has been re
     await engine.arrived(1)
     assert.deepEqual(await lane(weir).then((it) => [it.in_flight_requests, it.queue_depth]), [1, 0])
     client.leave()
-    await within(5000, 'the engine hears of it', engine.left(1))
-    await eventually('nobody is left', async () => (await lane(weir)).in_flight_requests === 0)
+    await within(5000, 'the engine is notified', engine.left(1))
+    await eventually('no request is left', async () => (await lane(weir)).in_flight_requests === 0)
     await eventually('it has its row', async () => (await weir.ledger()).length === 1)
     assert.equal(engine.calls.length, 1)
   })
@@ -208,7 +208,7 @@ describe('trap 5: slow readers', () => {
     assert.ok(said < 100_000_000, `the engine has said ${said} bytes`)
     assert.ok(grown < 80_000_000, `the service has grown by ${grown} bytes`)
     client.leave()
-    await within(5000, 'the engine hears of it', engine.left(1))
+    await within(5000, 'the engine is notified', engine.left(1))
   })
 
   it('a caller that reads nothing for a minute is disconnected', (t) => {

@@ -151,7 +151,7 @@ describe('work in turns', () => {
       CallerLeft,
     )
     assert.deepEqual(begun, ['a', 'b'])
-    assert.equal(await turns.run(clientOf('d').client, async () => 'd'), 'd', 'it holds up nobody')
+    assert.equal(await turns.run(clientOf('d').client, async () => 'd'), 'd', 'it delays no other')
   })
 
   it('is refused beyond the limit of an owner and of all, and accepted again when there is room', async () => {

@@ -44,7 +44,7 @@ describe('a start', () => {
     assert.equal(await accounts.authenticate(keyOf(1).replace('weir_', 'weir_x').slice(0, 54)), undefined)
     assert.equal(transactions.length, before)
     assert.equal(await accounts.authenticate(keyOf(1)), undefined)
-    assert.equal(await accounts.authenticate(keyOf(1)), undefined, 'nobody has it, and that is remembered')
+    assert.equal(await accounts.authenticate(keyOf(1)), undefined, 'no key matches, and that is remembered')
     assert.equal(transactions.length, before + 1)
   })
 })

@@ -8,7 +8,7 @@ import { OPERATOR_TOKEN } from './weir.ts'
 /** Nothing listens there, so that nothing can be downloaded. */
 const NOWHERE = 'http://127.0.0.1:1/'
 
-/** Of the default catalog: one is fetched by a first start, the other one only when somebody asks for it. */
+/** Of the default catalog: one is fetched by a first start, the other one only on request. */
 export const FETCHED_MODEL = 'huggingfacetb/smollm2-135m-instruct'
 export const PULLED_MODEL = 'qwen/qwen3-8b'
 

@@ -19,7 +19,7 @@ export interface OrderedEngine {
 }
 
 /**
- * An engine that notes in which order it hears of calls, and answers each with its own words after `workMs`.
+ * An engine that records the order in which calls arrive, and answers each with its own words after `workMs`.
  *
  * Sockets that are readable in one turn of the event loop come up in no particular order, so calls of one turn came together as
  * far as anybody can tell.

@@ -21,7 +21,7 @@ export interface RollingFigures {
 }
 
 /**
- * Restarts services on one PostgreSQL and one Redis, one after the other, under load. As with any load balancer, nobody is sent to a
+ * Restarts services on one PostgreSQL and one Redis, one after the other, under load. As with any load balancer, no request is sent to a
  * service that is about to stop; those who are there already wait or run.
  */
 export async function rollingRestarts(restarts: number): Promise<RollingFigures> {

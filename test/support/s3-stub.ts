@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /**
- * A bucket in memory that believes nobody: every request's signature is worked out from the bytes that
+ * A bucket in memory that trusts no request: every request's signature is worked out from the bytes that
  * arrived, by the published algorithm and without a line of the service's own code.
  */
 export interface S3Stub {

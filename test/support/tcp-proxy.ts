@@ -7,7 +7,7 @@ export interface TcpProxy {
   readonly port: number
   /** Ends every connection. New ones work. */
   cut(): void
-  /** From now on bytes go nowhere, and nobody is told. Bytes that came meanwhile go on when it is over. */
+  /** From now on bytes are held, and neither side is notified. Bytes that came meanwhile go on when it is over. */
   blackHole(isOn: boolean): void
   /** From now on bytes arrive so much later. */
   delay(ms: number): void

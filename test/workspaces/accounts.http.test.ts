@@ -393,7 +393,7 @@ describe('a key in the data directory', () => {
       assert.equal(await filesWith(secret.slice('weir_'.length, -6)), 0, 'the random part of the key')
       assert.ok((await filesWith(createHash('sha256').update(secret).digest('hex'))) > 0, 'the hash')
     }
-    assert.equal(statSync(weir.dataDir).mode & 0o077, 0, 'and nobody else may look')
+    assert.equal(statSync(weir.dataDir).mode & 0o077, 0, 'and no other user may read it')
   })
 
   it('is shown once: lists contain neither the key nor its hash', async () => {
@@ -560,7 +560,7 @@ describe('the limits and prices of a workspace', () => {
     const atList = String(10n * 200_000n + 3n * 600_000n)
     assert.deepEqual(await usage(), [atList, String(10n * 100_000n + 3n * 300_000n), atList])
 
-    // Nobody else's price has changed.
+    // No other price has changed.
     const other = await weir.call(`/models/${id}`)
     const { pricing: of } = (await other.json()) as { pricing: { per_million_tokens: object } }
     assert.deepEqual(of.per_million_tokens, list)

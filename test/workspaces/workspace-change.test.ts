@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import type { Accounts } from '../../src/workspaces/accounts.ts'
 import { changeWorkspace, type WorkspaceChange } from '../../src/workspaces/workspace-change.ts'
 
-/** Accounts with one workspace, which only write down what they are told to change. */
+/** Accounts with one workspace, which only record the requested changes. */
 function stage() {
   const changes: unknown[][] = []
   const noted =

@@ -31,7 +31,7 @@ export function publicModelsRoute(parts: PublicModelsParts): OpenRoute {
       },
       {
         id: 'publicModels',
-        summary: 'Models for everybody',
+        summary: 'Models for visitors',
         description: 'The models with their list prices, if console.models is public.',
         response: jsonResponse(modelListSchema, modelListExample),
         errors: ['missing_api_key', 'rate_limit_exceeded'],

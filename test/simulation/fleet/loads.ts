@@ -85,7 +85,7 @@ export function sharedPrompts(seed: number, sessionCount: number): Load {
   return { name: 'shared prompts', sessions, sessionsPerEngine: 16 }
 }
 
-/** One long document that everybody asks about. */
+/** One long document that all requests share. */
 export function hotPrefix(seed: number, sessionCount: number): Load {
   const make = maker(seed)
   const document = make.text(8000)

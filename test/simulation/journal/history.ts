@@ -28,7 +28,7 @@ export type DiskOperation =
       readonly bytes: Buffer
       readonly records: readonly JournalRecord[]
     }
-  /** A write that nobody asked to be durable has ended. */
+  /** A write that need not be durable has ended. */
   | { readonly kind: 'handed over'; readonly records: readonly JournalRecord[] }
   | { readonly kind: 'failed' }
   | { readonly kind: 'remove'; readonly segment: number }

@@ -42,7 +42,7 @@ export class JournalWitness {
     if (it.kind === 'noted') this.#requests.set(it.id, newRequest())
     if (it.kind === 'asked') this.#of(it.id).isAsked = true
     if (it.kind === 'settled' || it.kind === 'withheld') this.#of(it.id).outcome = it.kind
-    // It may have spoiled what was only handed over. Nobody pays for that, and it is written again.
+    // It may have spoiled what was only handed over. It is not billed, and it is written again.
     if (it.kind === 'failed' || (it.kind === 'write' && it.isCut)) {
       for (const request of this.#requests.values()) if (request.intent === 'handed over') request.intent = 'nowhere'
     }
@@ -93,7 +93,7 @@ export class JournalWitness {
       }
     }
     for (const id of [...rows.keys(), ...aside.keys()]) {
-      if (!this.#requests.has(id)) throw new JournalViolation('nothing doubled', `nobody asked for ${id}`)
+      if (!this.#requests.has(id)) throw new JournalViolation('nothing doubled', `no request has the id ${id}`)
     }
   }
 }

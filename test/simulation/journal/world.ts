@@ -302,7 +302,7 @@ class World {
 async function untilOver<Result>(opening: Promise<Result>, disk: SimulatedDisk): Promise<Result> {
   const state = { isOver: false }
   const over = opening.finally(() => (state.isOver = true))
-  // Whoever awaits the result hears of a failure.
+  // The awaiting caller gets a failure.
   over.catch(() => {})
   while (!state.isOver) {
     disk.step()

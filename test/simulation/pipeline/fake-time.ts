@@ -6,7 +6,7 @@ interface Alarm {
   readonly callback: () => void
 }
 
-/** Time that is moved by hand, for everybody in a schedule. */
+/** Time that is moved by hand, for all parts of a schedule. */
 export class FakeTime {
   nowMs = 1000
   readonly #alarms: Alarm[] = []

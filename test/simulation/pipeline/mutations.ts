@@ -443,7 +443,7 @@ export const pipelineMutations: readonly PipelineMutation[] = [
     breaks: 'row',
   },
   {
-    name: 'nobody hears of an engine that goes past the limit',
+    name: 'an engine that exceeds the limit is not reported',
     file: 'settle.ts',
     find: 'if (counted.isPastLimit) parts.pastLimit(row)\n',
     replace: '',

@@ -94,7 +94,7 @@ export function witnessOn(stage: Stage) {
     demand(!isSettled || result !== 'pending', 'outcome', seen, 'everything is settled, and it does not end')
     demand(result === 'pending' || place !== 'waiting', 'capacity', seen, 'it is over, and still waits')
     const isListening = goneListeners > 0 && !isEngineBusy && place !== 'waiting'
-    demand(!isListening, 'end', seen, 'somebody still listens for the caller to leave')
+    demand(!isListening, 'end', seen, 'a listener for the disconnect remains')
   }
 
   return { settles, fulfilled, rejected, inspect }

@@ -246,7 +246,7 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
     stage.demand(time.pendingAlarms('pipeline') === 0, 'end', first, 'a timer is left')
     for (const { inFlightRequests, committedTokens, queueDepth } of (await lanes.status()).values()) {
       const isEmpty = inFlightRequests === 0 && committedTokens === 0 && queueDepth === 0
-      stage.demand(isEmpty, 'capacity', first, 'nobody is left, and yet the lane is not empty')
+      stage.demand(isEmpty, 'capacity', first, 'no request is left, but the lane is not empty')
     }
   }
 

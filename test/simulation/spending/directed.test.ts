@@ -142,7 +142,7 @@ const stories: readonly Story[] = [
     replace: 'if echo then count[2] = count[3] end',
     async tell({ report, checkpoint }) {
       const asked = await report('one', { settled: 50n })
-      // The sum is read now: 0. Then the row arrives there, and the replica says so, before the sum is told.
+      // The sum is read now: 0. Then the row arrives there, and the replica reports it, before the sum is sent.
       await report('one', { settled: 50n, delivered: 50n })
       await checkpoint(asked, 0n)
       assert.equal(isHeld(await report('other', { want: 51n })), false)
@@ -157,7 +157,7 @@ const stories: readonly Story[] = [
     async tell({ report, checkpoint }) {
       await report('dead', { settled: 50n })
       const asked = await report('one')
-      // The sum is read now: 0. Then the successor brings the journal into the database, so nobody counts it any more.
+      // The sum is read now: 0. Then the successor brings the journal into the database, so no replica counts it any more.
       await report('successor', { predecessor: 'journal of dead' })
       await checkpoint(asked, 0n)
       const again = await report('one', { want: 100n })

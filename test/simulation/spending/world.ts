@@ -142,7 +142,7 @@ export async function simulateSpending(
       check('in a new epoch')
     }
     happenings.losses += 1
-    // Whoever comes back later has brought rows into the database meanwhile.
+    // A replica that returns later has delivered rows to the database meanwhile.
     const late = pick(replicas.filter((it) => it.isAlive && !it.isJoined))
     if (!late || below(2) === 0) return
     await pass(LEASE_MS)

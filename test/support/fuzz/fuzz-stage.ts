@@ -28,7 +28,7 @@ export interface FuzzStage {
   measure(): void
   /** No request is queued, running, held or open in the books, and the books add up. */
   assertIdle(): Promise<void>
-  /** Nothing is left of all that was sent, and the log has no failure that nobody expected. */
+  /** Nothing is left of all that was sent, and the log has no unexpected failure. */
   assertAtRest(): Promise<void>
   close(): Promise<void>
 }
