@@ -12,7 +12,7 @@ describe('a spend limit while months change, under simulation', () => {
 
   const adapters: readonly { name: string; worlds: number; open(): MonthAdapter }[] = [
     { name: 'memory', worlds: runLength(60, 200), open: () => memoryAdapter },
-    { name: 'Redis', worlds: runLength(5, 12), open: () => redisAdapter(server.socket) },
+    { name: 'Redis', worlds: runLength(12, 40), open: () => redisAdapter(server.socket) },
   ]
   for (const { name, worlds, open } of adapters) {
     for (const jumps of [false, true]) {

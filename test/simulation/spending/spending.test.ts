@@ -15,7 +15,7 @@ describe('a hard spend limit over replicas under simulation', () => {
     const seed = simulationSeed()
     t.diagnostic(`WEIR_SEED=${seed}`)
     const seen: Record<string, number> = {}
-    for (let world = 0; world < runLength(10, 24); world += 1) {
+    for (let world = 0; world < runLength(24, 60); world += 1) {
       const happenings = await simulateSpending(server.socket, seed + world, 500)
       for (const [name, times] of Object.entries(happenings)) seen[name] = (seen[name] ?? 0) + times
     }

@@ -25,10 +25,12 @@ export function ownCounts() {
       settledEver += amount
       countOf(month).settled += amount
     },
-    /** This month, and earlier months that are not completely in the database yet. */
+    /** This month, later ones that began before the clock was set back, and earlier ones not completely in the database yet. */
     toReport(month: number): ReadonlyMap<number, Readonly<Count>> {
-      const earlier = [...months].filter(([it, count]) => it !== month && count.settled !== count.delivered)
-      return new Map([...earlier, [month, { ...countOf(month) }]])
+      const others = [...months].filter(
+        ([it, count]) => it > month || (it < month && count.settled !== count.delivered),
+      )
+      return new Map([...others, [month, { ...countOf(month) }]])
     },
     /** Call the returned function when the database has everything settled so far; undefined if it already has. */
     deliver(): (() => void) | undefined {
