@@ -2,7 +2,7 @@
 // runs it when the sources have changed.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -29,13 +29,20 @@ function build() {
   // optional packages were left out.
   spawnSync(process.execPath, [join(root, 'node_modules', 'esbuild', 'install.js')], { stdio: 'ignore' })
   const { buildSync } = createRequire(import.meta.url)('esbuild')
+  for (const name of ['workspace', 'operator']) buildOne(buildSync, name)
+}
+
+/** Each console has a folder of its own: its script, its style, and the scripts that load later. */
+function buildOne(buildSync, name) {
+  const outdir = join(target, name)
+  rmSync(outdir, { recursive: true, force: true })
   buildSync({
     absWorkingDir: root,
-    entryPoints: ['workspace', 'operator'].flatMap((name) =>
-      ['main.tsx', 'style.css'].map((file) => ({ in: `console/${name}/${file}`, out: name })),
-    ),
-    outdir: target,
+    entryPoints: ['main.tsx', 'style.css'].map((file) => ({ in: `console/${name}/${file}`, out: name })),
+    outdir,
     bundle: true,
+    splitting: true,
+    chunkNames: '[name]-[hash]',
     minify: true,
     format: 'esm',
     target: ['chrome125', 'firefox128', 'safari18'],

@@ -248,10 +248,13 @@ describe('the consoles', () => {
     const packages = new Set([
       'preact',
       'preact/hooks',
-      'preact-iso',
+      'preact-iso/router',
       '@preact/signals',
       'uplot',
       'uplot/dist/uPlot.min.css',
+      'idb-keyval',
+      'marked',
+      'lowlight',
     ])
     const texts = new Set([`src/${CODE_SAMPLES}`, 'src/shared/bytes-text.ts'])
     const root = new URL('../console/', import.meta.url)
@@ -263,7 +266,8 @@ describe('the consoles', () => {
         .map((name) => (name.startsWith('.') ? posix.join('console', posix.dirname(file), name) : name))
         .filter((name) => {
           const mayShare = ['shared', 'generated', 'styles', own].some((part) => name.startsWith(`console/${part}/`))
-          return !mayShare && !packages.has(name) && !texts.has(name)
+          const isPackage = packages.has(name) || name.startsWith('highlight.js/lib/languages/')
+          return !mayShare && !isPackage && !texts.has(name)
         })
         .map((name) => `${file} imports ${name}`)
     })

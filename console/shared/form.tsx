@@ -38,9 +38,11 @@ export function Form({
 
   function mark(found: Problems): void {
     setProblems(found)
-    controlsOf(form.current)
-      .find(({ name }) => name in found)
-      ?.focus()
+    const first = controlsOf(form.current).find(({ name }) => name in found)
+    // The field may be in a sheet that is closed.
+    const sheet = first?.closest('dialog')
+    if (sheet?.open === false) sheet.showModal()
+    first?.focus()
   }
 
   /** The service's error about a field is shown next to it; any other error is shown by the action. */

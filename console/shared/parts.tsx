@@ -257,6 +257,31 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
   )
 }
 
+/** A dialog at the side of the page. */
+export function Sheet({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+  const sheet = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    sheet.current?.showModal()
+  }, [])
+  return (
+    <dialog ref={sheet} class="sheet" onClose={close} aria-label={title}>
+      <SheetHead title={title} close={() => sheet.current?.close()} />
+      <div class="stack">{children}</div>
+    </dialog>
+  )
+}
+
+export function SheetHead({ title, close }: { title: string; close: () => void }) {
+  return (
+    <div class="sheet-head">
+      <h2>{title}</h2>
+      <button type="button" onClick={close}>
+        Close
+      </button>
+    </div>
+  )
+}
+
 /** A share of a limit. */
 export function Meter({ value, max, label }: { value: number; max: number; label: string }) {
   const share = max > 0 ? Math.min(1, value / max) : 0

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useLocation } from 'preact-iso'
+import { useLocation } from 'preact-iso/router'
 import { useEffect, useRef } from 'preact/hooks'
 import { attempts, isReachable } from './client.ts'
 

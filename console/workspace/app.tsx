@@ -1,4 +1,4 @@
-import { LocationProvider, Route, Router, useLocation } from 'preact-iso'
+import { LocationProvider, Route, Router, useLocation } from 'preact-iso/router'
 import { isSignedOut } from '../shared/client.ts'
 import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'

@@ -1,4 +1,4 @@
-import { useLocation } from 'preact-iso'
+import { useLocation } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { brief, milliseconds, picoAud } from '../shared/format.ts'
 import { OutcomeState } from '../shared/outcome.tsx'

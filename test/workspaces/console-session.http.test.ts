@@ -202,15 +202,32 @@ describe('the page of the console', () => {
     const text = await page.text()
     assert.equal(text, await (await ask('GET', '/console', {})).text())
     const addresses = [...text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, address = '']) => address)
-    assert.equal(addresses.length, 2)
+    assert.equal(addresses.length, 3)
+    let script = 0
     for (const address of addresses) {
       const asset = await ask('GET', address, { 'accept-encoding': 'gzip' })
       assert.equal(asset.status, 200)
       assert.match(asset.headers.get('cache-control') ?? '', /immutable/)
       assert.equal(asset.headers.get('content-encoding'), 'gzip')
       const size = Number(asset.headers.get('content-length'))
-      assert.ok(size > 1000 && size < 100 * 1024, `${address} has ${size} bytes`)
+      if (address.includes('.js')) script += size
+      else assert.ok(size > 1000 && size < 20 * 1024, `${address} has ${size} bytes`)
     }
+    assert.ok(script > 1000 && script < 100 * 1024, `the script has ${script} bytes`)
+  })
+
+  it('has a script that loads later, for the chat, and no other files', async () => {
+    const page = await (await ask('GET', '/console', {})).text()
+    const [, main = ''] = /<script type="module" src="([^"]+)"/.exec(page) ?? []
+    const [later = ''] = /markdown-library-\w+\.js/.exec(await (await ask('GET', main, {})).text()) ?? []
+    const asset = await ask('GET', `/console/assets/${later}`, { 'accept-encoding': 'gzip' })
+    assert.equal(asset.status, 200)
+    assert.match(asset.headers.get('content-type') ?? '', /^text\/javascript/)
+    assert.match(asset.headers.get('cache-control') ?? '', /immutable/)
+    const size = Number(asset.headers.get('content-length'))
+    assert.ok(size > 1000 && size < 60 * 1024, `${later} has ${size} bytes`)
+    assert.equal(await codeOf(await ask('GET', '/console/assets/..%2fstamp', {})), '404 unknown_url')
+    assert.equal(await codeOf(await ask('GET', '/console/assets/operator.js', {})), '404 unknown_url')
   })
 
   it('of the operator is as small', async () => {

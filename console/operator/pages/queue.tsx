@@ -1,4 +1,4 @@
-import { useRoute } from 'preact-iso'
+import { useRoute } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { Chart } from '../../shared/chart.tsx'
 import { Problem, useAction } from '../../shared/action.tsx'

@@ -1,4 +1,4 @@
-import { useRoute } from 'preact-iso'
+import { useRoute } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { useData } from '../../shared/data.ts'
 import { count, date, exactAud, milliseconds } from '../../shared/format.ts'

@@ -1,4 +1,4 @@
-import { useRoute } from 'preact-iso'
+import { useRoute } from 'preact-iso/router'
 import { useData } from '../../shared/data.ts'
 import { count, milliseconds } from '../../shared/format.ts'
 import { Facts, PageHead, Ready, Table } from '../../shared/parts.tsx'

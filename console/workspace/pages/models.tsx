@@ -1,4 +1,4 @@
-import { useLocation } from 'preact-iso'
+import { useLocation } from 'preact-iso/router'
 import { useData } from '../../shared/data.ts'
 import { count, milliseconds } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, Segments, Stale, State, Table } from '../../shared/parts.tsx'

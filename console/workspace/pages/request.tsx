@@ -1,4 +1,4 @@
-import { useRoute } from 'preact-iso'
+import { useRoute } from 'preact-iso/router'
 import { Failure } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
 import { count, exactTime, milliseconds, picoAud, time } from '../../shared/format.ts'

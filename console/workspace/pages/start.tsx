@@ -7,7 +7,7 @@ import { RequestCode } from '../../shared/request-code.tsx'
 import { api, type Model } from '../api.ts'
 import { Arriving } from '../arriving.tsx'
 import { live } from '../live.ts'
-import { streamChat, type ChatBody } from '../playground/chat-stream.ts'
+import { streamChat, type ChatBody } from '../playground/chat/chat-stream.ts'
 import { Outcome, type Measured } from '../playground/outcome.tsx'
 import { Waiting } from '../playground/waiting.tsx'
 

@@ -1,4 +1,4 @@
-import { useLocation } from 'preact-iso'
+import { useLocation } from 'preact-iso/router'
 import { CacheSection } from '../../shared/cache-use.tsx'
 import { useData } from '../../shared/data.ts'
 import { aud, brief, count, date, milliseconds, percent, sydneyDate } from '../../shared/format.ts'

@@ -11,18 +11,23 @@ export interface Measured {
   /** As this browser saw it. */
   readonly firstTokenMs?: number
   readonly durationMs: number
+  /** What the ledger has, once it is known. */
+  readonly row?: Row
 }
 
-export function Outcome({ of }: { of: Measured }) {
-  const [row, setRow] = useState<Row>()
+export function Outcome({ of, found: keep }: { of: Measured; found?: (row: Row) => void }) {
+  const [row, setRow] = useState(of.row)
   useEffect(() => {
+    if (of.row) return undefined
     // A request that was stopped is settled a moment after the browser has disconnected.
     let isGone = false
     async function poll(attempts: number): Promise<void> {
       const found = await api('usageRequestId', { path: { request_id: of.requestId } }).catch(() => undefined)
       if (isGone) return
-      if (found) setRow(found)
-      else if (attempts > 0) setTimeout(() => void poll(attempts - 1), 400)
+      if (found) {
+        setRow(found)
+        keep?.(found)
+      } else if (attempts > 0) setTimeout(() => void poll(attempts - 1), 400)
     }
     void poll(10)
     return () => void (isGone = true)

@@ -28,6 +28,12 @@ export function Waiting({ model, is }: { model: string; is: boolean }) {
   )
 }
 
+/** Follows the load before a request is sent: its place in the queue is counted from the sample before it. */
+export function FollowedLoad() {
+  live.use()
+  return null
+}
+
 /**
  * The worst possible place in the queue of a request that was sent after the first of these samples; 0 if it does not
  * seem to wait. A place only improves, by every admission, and it is never beyond the end of the queue.

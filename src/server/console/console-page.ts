@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { ApiError } from '../../shared/errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
 
-/** A console: one page, its script and its style. scripts/build-console.mjs makes the last two from console/. */
+/** A console: one page, its style, its script, and scripts that load later. scripts/build-console.mjs makes them from console/. */
 
 export type ConsoleName = 'workspace' | 'operator'
 
@@ -24,10 +24,9 @@ const PAGE_HEADERS = {
 const OPENING = '<div class="shell"><header class="side"><div class="brand">Weir</div></header></div>'
 
 const BUILT = new URL('../../../node_modules/.cache/weir-console/', import.meta.url)
-const types = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' } as const
-type Kind = keyof typeof types
 
 interface Asset {
+  readonly type: string
   readonly version: string
   readonly plain: Buffer
   readonly compressed: Buffer
@@ -35,8 +34,9 @@ interface Asset {
 
 /** The console is below /console, whichever of its pages is requested. Its API is below /console/api. */
 export function consolePageRoutes(name: ConsoleName, title: string): readonly OpenRoute[] {
-  const load = { js: once(() => readAsset(`${name}.js`)), css: once(() => readAsset(`${name}.css`)) }
-  const address = (kind: Kind): string => `/console/assets/${name}.${kind}?v=${load[kind]().version}`
+  // All at once, so that they fit together: a new build replaces them.
+  const assets = once(() => readAssets(name))
+  const address = (file: string): string => `/console/assets/${file}?v=${assets().get(file)?.version}`
 
   async function sendPage(exchange: Exchange): Promise<void> {
     if (exchange.path.startsWith('/console/api/')) {
@@ -45,17 +45,21 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
     const page = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>${title}</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="${address('css')}">
-<script type="module" src="${address('js')}"></script></head>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="${address(`${name}.css`)}">
+${sharedBy(assets())}<script type="module" src="${address(`${name}.js`)}"></script></head>
 <body><div id="app">${OPENING}</div><noscript>The console needs JavaScript. The API does not: see /docs.</noscript></body></html>`
     exchange.send(200, 'text/html; charset=utf-8', page, PAGE_HEADERS)
   }
 
-  function sendAsset(exchange: Exchange, kind: Kind): void {
-    const { version, plain, compressed } = load[kind]()
+  async function sendAsset(exchange: Exchange, { file }: { readonly file: string }): Promise<void> {
+    const asset = assets().get(file)
+    if (!asset) throw new ApiError('unknown_url', 'The console has no such file.')
+    const { type, version, plain, compressed } = asset
     const isCompressed = /\bgzip\b/.test(exchange.request.headers['accept-encoding'] ?? '')
-    exchange.send(200, types[kind], isCompressed ? compressed : plain, {
-      'Cache-Control': exchange.query === `v=${version}` ? 'public, max-age=31536000, immutable' : 'no-cache',
+    // Files that load later have a hash in their name.
+    const isFixed = exchange.query === `v=${version}` || !file.startsWith(`${name}.`)
+    exchange.send(200, type, isCompressed ? compressed : plain, {
+      'Cache-Control': isFixed ? 'public, max-age=31536000, immutable' : 'no-cache',
       'X-Content-Type-Options': 'nosniff',
       Vary: 'Accept-Encoding',
       ...(isCompressed ? { 'Content-Encoding': 'gzip' } : {}),
@@ -65,19 +69,30 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
   return [
     openRoute('/console', sendPage),
     openRoute('/console/{page+}', sendPage),
-    openRoute(`/console/assets/${name}.js`, async (exchange) => sendAsset(exchange, 'js')),
-    openRoute(`/console/assets/${name}.css`, async (exchange) => sendAsset(exchange, 'css')),
+    openRoute('/console/assets/{file}', sendAsset),
   ]
 }
 
-function readAsset(file: string): Asset {
+function readAssets(name: ConsoleName): ReadonlyMap<string, Asset> {
   try {
-    const plain = readFileSync(new URL(file, BUILT))
-    const version = createHash('sha256').update(plain).digest('hex').slice(0, 16)
-    return { version, plain, compressed: gzipSync(plain) }
+    const folder = new URL(`${name}/`, BUILT)
+    return new Map(readdirSync(folder).map((file) => [file, readAsset(new URL(file, folder))]))
   } catch (cause) {
     throw new ApiError('service_unavailable', 'The console has not been built. Run npm run build:console.', { cause })
   }
+}
+
+/** What the script has in common with scripts that load later is a file that it imports. The browser fetches both at once. */
+function sharedBy(assets: ReadonlyMap<string, Asset>): string {
+  const shared = [...assets.keys()].filter((file) => file.startsWith('chunk-'))
+  return shared.map((file) => `<link rel="modulepreload" href="/console/assets/${file}">`).join('')
+}
+
+function readAsset(file: URL): Asset {
+  const plain = readFileSync(file)
+  const version = createHash('sha256').update(plain).digest('hex').slice(0, 16)
+  const kind = file.pathname.endsWith('.css') ? 'css' : 'javascript'
+  return { type: `text/${kind}; charset=utf-8`, version, plain, compressed: gzipSync(plain) }
 }
 
 /** Computes a value when it is first needed. A failure is not kept. */

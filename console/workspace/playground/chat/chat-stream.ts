@@ -1,5 +1,5 @@
-import type { Body } from '../api.ts'
-import { send } from '../../shared/client.ts'
+import type { Body } from '../../api.ts'
+import { send } from '../../../shared/client.ts'
 
 /** A streamed chat as it arrives. */
 
