@@ -242,13 +242,23 @@ export function Copy({ text, title = 'Copy' }: { text: string; title?: string })
 }
 
 /** A question in front of the page. Escape closes it. */
-export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+export function Dialog({
+  title,
+  kind,
+  close,
+  children,
+}: {
+  title: string
+  kind?: 'viewer'
+  close: () => void
+  children: ComponentChildren
+}) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     dialog.current?.showModal()
   }, [])
   return (
-    <dialog ref={dialog} onClose={close} aria-label={title}>
+    <dialog ref={dialog} class={kind} onClose={close} aria-label={title}>
       <div class="stack">
         <h2>{title}</h2>
         {children}

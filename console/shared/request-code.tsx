@@ -1,20 +1,21 @@
 import { useState } from 'preact/hooks'
 import { codeSamples, type SampleBody } from '../../src/server/docs/code-samples.ts'
 import { Code, Copy, Segments } from './parts.tsx'
+import { sdkSamples } from './sdk-samples.ts'
 
 type Language = keyof typeof codeSamples
 const languages = Object.keys(codeSamples) as Language[]
+const VARIABLE = 'WEIR_API_KEY'
 
-/** A request as code in each language, ready to paste. */
+/** A request as code in each language, ready to paste: with the SDK of OpenAI where it has the call. */
 export function RequestCode({ path, body }: { path: string; body: SampleBody }) {
   const [language, setLanguage] = useState<Language>('curl')
-  const text = codeSamples[language]({
-    method: 'POST',
-    url: `${location.origin}/api/v1${path}`,
-    variable: 'WEIR_API_KEY',
-    body,
-    answersJson: !(body.kind === 'json' && (body.value as { stream?: boolean }).stream === true),
-  })
+  const base = `${location.origin}/api/v1`
+  const sample = {
+    ...codeSamples,
+    ...sdkSamples({ base, path, variable: VARIABLE, body }),
+  }[language]
+  const text = sample({ method: 'POST', url: base + path, variable: VARIABLE, body, answersJson: true })
   return (
     <div class="stack tight">
       <div class="row apart">

@@ -67,6 +67,12 @@ describe('the chat', () => {
     const code = (await page.getByLabel('The request in curl').textContent()) ?? ''
     assert.ok(code.includes('"temperature": 0.5') && code.includes('Be brief.'))
     assert.ok(!code.includes('The weir'), 'the answer was not in the request')
+    for (const language of ['Python', 'TypeScript'] as const) {
+      await button(language).click()
+      const sample = (await page.getByLabel(`The request in ${language}`).textContent()) ?? ''
+      assert.match(sample, /OpenAI\(/)
+      assert.ok(sample.includes(`"${stage.weir.service.url}/api/v1"`), 'the address of this page')
+    }
     await assertAccessible(page)
   })
 

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import { assertAccessible } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage, type Visitor } from '../support/console-stage.ts'
+import { picture } from '../support/image-samples.ts'
 import type { Script } from '../support/scripted-engine.ts'
+import { eventually } from '../support/waiting.ts'
 import { modelEntry } from '../support/weir.ts'
 
 let stage: ConsoleStage
@@ -109,15 +111,35 @@ describe('the playground of other models', () => {
     await page.getByRole('row').filter({ hasText: 'low dam' }).getByText('↑ 1').waitFor()
   })
 
-  it('generates images', async () => {
+  it('generates images, shows them at their real size, and keeps them in a gallery', async () => {
     const { page, go } = visitor
-    stage.engine.script = {}
+    const images = [picture(640, 360), picture(300, 200)].map((it) => ({ b64_json: it.toString('base64') }))
+    stage.engine.script = { images: () => images }
     await go('/playground?model=art/images')
+    await page.getByText('No images yet').waitFor()
     await page.getByLabel('Images', { exact: true }).fill('2')
     await page.getByRole('button', { name: 'Make' }).click()
-    await page.getByRole('img').nth(1).waitFor()
     await page.getByLabel('What the request took').getByText('A$0.08').waitFor()
     await assertAccessible(page)
+    const gallery = page.getByRole('region', { name: 'Gallery' })
+    await page.reload()
+    await gallery.getByRole('img').nth(1).waitFor()
+    await gallery.getByRole('button', { name: 'A red apple' }).first().click()
+    const viewer = page.getByRole('dialog', { name: 'Image' })
+    await viewer.getByText('640 × 360').waitFor()
+    const shown = await viewer.getByRole('img').boundingBox()
+    assert.deepEqual([shown?.width, shown?.height], [640, 360])
+    await assertAccessible(page)
+    const downloading = page.waitForEvent('download')
+    await viewer.getByRole('link', { name: 'Download' }).click()
+    const download = await downloading
+    assert.equal(download.suggestedFilename(), 'a-red-apple-on-a-table.png')
+    assert.deepEqual(readFileSync(await download.path()), picture(640, 360))
+    await viewer.getByRole('button', { name: 'Delete' }).click()
+    await eventually('one is left', async () => (await gallery.getByRole('img').count()) === 1)
+    await gallery.getByRole('button', { name: 'Delete all' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete all' }).click()
+    await page.getByText('No images yet').waitFor()
   })
 
   it('records speech', async () => {

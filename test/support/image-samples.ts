@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib'
+import { crc32, deflateSync } from 'node:zlib'
 
 /** The smallest files that have what a reader of headers looks for. `more` bytes follow. */
 interface Shape {
@@ -14,6 +14,16 @@ export function png({ width = 1, height = 1, more = 0 }: Shape = {}): Buffer {
   header.set([8, 2], 8)
   const signature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
   return Buffer.concat([signature, pngChunk('IHDR', header), pngChunk('IDAT', noise(more)), pngChunk('IEND')])
+}
+
+/** One that a browser can show: grey, from dark at the top to light at the bottom. */
+export function picture(width: number, height: number): Buffer {
+  const rows = Array.from({ length: height }, (_, row) =>
+    Buffer.concat([Buffer.alloc(1), Buffer.alloc(width * 3, Math.floor((row / height) * 255))]),
+  )
+  const [signature, data] = [png({ width, height }), deflateSync(Buffer.concat(rows))]
+  // The signature and the header of a PNG are its first 33 bytes.
+  return Buffer.concat([signature.subarray(0, 33), pngChunk('IDAT', data), pngChunk('IEND')])
 }
 
 function pngChunk(name: string, data: Buffer = Buffer.alloc(0)): Buffer {

@@ -1,14 +1,21 @@
 import { useState } from 'preact/hooks'
 import { Field } from '../../shared/form.tsx'
 import type { Answer, Model } from '../api.ts'
+import { Download, Gallery, keepPictures, Picture } from './gallery.tsx'
 import { RequestFrame, useRequest } from './request.tsx'
+
+/** What a request made, and from which description. */
+interface Made {
+  readonly urls: readonly string[]
+  readonly about: string
+}
 
 /** Makes images from a description. The same seed makes the same image again. */
 export function Images({ model }: { model: Model }) {
   const [prompt, setPrompt] = useState('A red apple on a table')
   const [seed, setSeed] = useState('')
   const [count, setCount] = useState('1')
-  const request = useRequest<readonly string[]>('/images/generations')
+  const request = useRequest<Made>('/images/generations')
   const takes = (name: string): boolean => model.supported_parameters.includes(name)
   const body = {
     model: model.id,
@@ -17,13 +24,19 @@ export function Images({ model }: { model: Model }) {
     ...(seed === '' ? {} : { seed: Number(seed) }),
     response_format: 'b64_json',
   }
+  async function keepImages(response: Response): Promise<Made> {
+    const urls = await readImages(response)
+    await keepPictures({ prompt, model: model.id }, urls)
+    return { urls, about: prompt }
+  }
+
   return (
     <RequestFrame
       request={request}
       model={model.id}
       title="Make"
       isReady={prompt.trim() !== ''}
-      submit={() => request.submit({ json: body }, readImages)}
+      submit={() => request.submit({ json: body }, keepImages)}
       code={{ path: '/images/generations', body: { kind: 'json', value: body } }}
       fields={
         <>
@@ -58,16 +71,17 @@ export function Images({ model }: { model: Model }) {
           </div>
         </>
       }
-      show={(images) => (
-        <div class="gallery">
-          {images.map((url, index) => (
-            <a key={url} href={url} download={`image-${index + 1}`}>
-              <img src={url} alt={`${prompt}, image ${index + 1}`} />
-            </a>
-          ))}
-        </div>
-      )}
-    />
+      show={({ urls, about }) =>
+        urls.map((url, index) => (
+          <figure key={url} class="made">
+            <Picture url={url} about={`${about}, image ${index + 1}`} />
+            <Download url={url} about={about} />
+          </figure>
+        ))
+      }
+    >
+      <Gallery />
+    </RequestFrame>
   )
 }
 

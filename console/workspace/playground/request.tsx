@@ -56,6 +56,7 @@ export function RequestFrame<Result>({
   code,
   model,
   show,
+  children,
 }: {
   request: ReturnType<typeof useRequest<Result>>
   title: string
@@ -65,31 +66,36 @@ export function RequestFrame<Result>({
   code: { readonly path: string; readonly body: SampleBody }
   model: string
   show: (result: Result) => ComponentChildren
+  /** Below both. */
+  children?: ComponentChildren
 }) {
   const [isCodeShown, setCodeShown] = useState(false)
   return (
-    <div class="columns">
-      <Form class="panel stack" action={action} submit={submit}>
-        {fields}
-        <div class="row">
-          <button class="primary" type="submit" disabled={action.isRunning || !isReady}>
-            {action.isRunning ? 'Working …' : title}
-          </button>
-          <button type="button" disabled={!action.isRunning} onClick={stop}>
-            Stop
-          </button>
-          <button type="button" aria-expanded={isCodeShown} onClick={() => setCodeShown(!isCodeShown)}>
-            {isCodeShown ? 'Hide code' : 'Show code'}
-          </button>
-        </div>
-        {isCodeShown ? <RequestCode path={code.path} body={code.body} /> : null}
-      </Form>
-      <section class="panel stack" aria-label="Answer" aria-live="polite" aria-busy={action.isRunning}>
-        <Problem of={action} />
-        <Waiting model={model} is={action.isRunning} />
-        {answered === undefined ? <p class="soft">The answer appears here.</p> : show(answered.result)}
-        {answered === undefined ? null : <Outcome of={answered.measured} />}
-      </section>
-    </div>
+    <>
+      <div class="columns">
+        <Form class="panel stack" action={action} submit={submit}>
+          {fields}
+          <div class="row">
+            <button class="primary" type="submit" disabled={action.isRunning || !isReady}>
+              {action.isRunning ? 'Working …' : title}
+            </button>
+            <button type="button" disabled={!action.isRunning} onClick={stop}>
+              Stop
+            </button>
+            <button type="button" aria-expanded={isCodeShown} onClick={() => setCodeShown(!isCodeShown)}>
+              {isCodeShown ? 'Hide code' : 'Show code'}
+            </button>
+          </div>
+          {isCodeShown ? <RequestCode path={code.path} body={code.body} /> : null}
+        </Form>
+        <section class="panel stack" aria-label="Answer" aria-live="polite" aria-busy={action.isRunning}>
+          <Problem of={action} />
+          <Waiting model={model} is={action.isRunning} />
+          {answered === undefined ? <p class="soft">The answer appears here.</p> : show(answered.result)}
+          {answered === undefined ? null : <Outcome of={answered.measured} />}
+        </section>
+      </div>
+      {children}
+    </>
   )
 }

@@ -98,12 +98,12 @@ function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
-function jsonText(value: unknown): string {
+export function jsonText(value: unknown): string {
   return JSON.stringify(value, null, 2)
 }
 
 /** JSON differs from Python only in three words. */
-function pythonLiteral(value: unknown): string {
+export function pythonLiteral(value: unknown): string {
   if (value === null) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'
   if (typeof value !== 'object') return JSON.stringify(value)
@@ -117,6 +117,6 @@ function pythonLiteral(value: unknown): string {
 }
 
 /** All lines but the first moved to the right. */
-function indented(text: string, by = '    '): string {
+export function indented(text: string, by = '    '): string {
   return text.replaceAll('\n', `\n${by}`)
 }
