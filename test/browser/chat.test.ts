@@ -5,6 +5,7 @@ import { assertAccessible } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage, type Visitor } from '../support/console-stage.ts'
 import { png } from '../support/image-samples.ts'
 import { eventually } from '../support/waiting.ts'
+import { modelEntry } from '../support/weir.ts'
 
 let stage: ConsoleStage
 let visitor: Visitor
@@ -463,24 +464,53 @@ describe('models side by side', () => {
   })
 
   it('are up to four, and a phone shows them below each other with every action in sight', async () => {
-    const { page, context, go } = await stage.visitor({ phone: true, dark: true })
+    const more = ['meta/third', 'meta/fourth', 'meta/fifth'].map((id) =>
+      modelEntry([stage.engine.url], { id, aliases: [], name: id }),
+    )
+    const own = await consoleStage({ models: more })
     stage.engine.script = { tokens: ['Yes'] }
-    await go('/playground?model=meta/test-8b&beside=meta/vision')
-    await send('Are you there?', { page, context, go })
-    await page.getByLabel('What the request took').nth(1).getByText('Cost').waitFor()
-    const boxes = await page
-      .getByRole('button')
-      .evaluateAll((all) =>
+    own.engine.script = { tokens: ['Yes'] }
+    try {
+      const desk = await own.visitor()
+      await desk.go('/playground?model=meta/test-8b')
+      await desk.page.getByRole('button', { name: 'Compare' }).click()
+      for (const count of [2, 3, 4]) {
+        await desk.page.getByRole('combobox', { name: `Model ${count}` }).waitFor()
+        if (count < 4) await desk.page.getByRole('button', { name: 'Add a model' }).click()
+      }
+      assert.equal(await desk.page.getByRole('button', { name: 'Add a model' }).count(), 0)
+      await send('Are you there?', desk)
+      await desk.page.getByLabel('What the request took').nth(3).getByText('Cost').waitFor()
+      const tops = await desk.page
+        .locator('.answer')
+        .evaluateAll((all) => all.map((it) => it.getBoundingClientRect().top))
+      assert.deepEqual([tops.length, new Set(tops).size], [4, 1], 'all in one row')
+      await assertAccessible(desk.page)
+
+      const phone = await own.visitor({ phone: true, dark: true })
+      await phone.go(new URL(desk.page.url()).search.replace(/&chat=.*/, '').replace(/^/, '/playground'))
+      await send('Are you there?', phone)
+      await phone.page.getByLabel('What the request took').nth(3).getByText('Cost').waitFor()
+      const boxes = await phone.page.getByRole('button').evaluateAll((all) =>
         all
           .filter((it) => it.checkVisibility())
-          .map((it) => [it.textContent, it.getBoundingClientRect().left, it.getBoundingClientRect().right] as const),
+          .map((it) => ({
+            name: it.textContent,
+            x: it.getBoundingClientRect().x,
+            width: it.getBoundingClientRect().width,
+          })),
       )
-    for (const [name, left, right] of boxes) assert.ok(left >= 0 && right <= 390, `${name} is at ${left} to ${right}`)
-    const [width, shown] = await page.evaluate<[number, number]>('[document.body.scrollWidth, innerWidth]')
-    assert.ok(width <= shown)
-    await assertAccessible(page)
-    assert.deepEqual(page.problems, [])
-    await context.close()
+      assert.ok(boxes.length > 10)
+      for (const { name, x, width } of boxes) assert.ok(x >= 0 && x + width <= 390, `${name} at ${x}`)
+      const composer = await phone.page.getByLabel('Message').boundingBox()
+      assert.ok(composer && composer.y + composer.height <= 844, 'the composer is in sight')
+      const [width, shown] = await phone.page.evaluate<[number, number]>('[document.body.scrollWidth, innerWidth]')
+      assert.ok(width <= shown)
+      await assertAccessible(phone.page)
+      assert.deepEqual([...desk.page.problems, ...phone.page.problems], [])
+    } finally {
+      await own.stop()
+    }
   })
 })
 

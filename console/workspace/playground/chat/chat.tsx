@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../../../shared/action.tsx'
 import type { Failure } from '../../../shared/client.ts'
 import { Form } from '../../../shared/form.tsx'
-import { Sheet } from '../../../shared/parts.tsx'
+import { Empty, Sheet } from '../../../shared/parts.tsx'
 import { RequestCode } from '../../../shared/request-code.tsx'
 import type { Model } from '../../api.ts'
 import { FollowedLoad } from '../waiting.tsx'
@@ -97,7 +97,9 @@ export function Chat({
       <div class="conversation" ref={frame} onScroll={onScroll} tabIndex={0} role="log" aria-label="Conversation">
         <div ref={content} class="exchanges">
           {exchanges.length === 0 ? (
-            <p class="soft">Write a message below. The answer appears here as it is generated.</p>
+            <Empty title="Start a conversation">
+              Write a message below. The answer appears here as it is generated.
+            </Empty>
           ) : null}
           {exchanges.map(({ question, answers }, at) => (
             <div key={at} class="exchange">
@@ -142,7 +144,10 @@ export function Chat({
           stop={conversation.stop}
           images={{
             isAllowed: blind.length < models.length,
-            note: blind.length === 0 ? undefined : `Without the images for ${blind.join(' and ')}.`,
+            note:
+              blind.length === 0
+                ? undefined
+                : `${blind.join(' and ')} cannot see images, and ${blind.length === 1 ? 'gets' : 'get'} the text alone.`,
           }}
         />
       </div>
