@@ -10,17 +10,17 @@ describe('what a replica reports of the months it has settled requests in', () =
     for (const month of [OCTOBER, NOVEMBER, DECEMBER]) counts.settle(month, 10n)
     return counts
   }
-  const monthsOf = (counts: ReturnType<typeof ownCounts>): number[] => [...counts.toReport(NOVEMBER).keys()].toSorted()
+  const monthsOf = (counts: ReturnType<typeof ownCounts>): Set<number> => new Set(counts.toReport(NOVEMBER).keys())
 
   it('has every month that is not completely in the database', () => {
-    assert.deepEqual(monthsOf(stage()), [OCTOBER, NOVEMBER, DECEMBER])
+    assert.deepEqual(monthsOf(stage()), new Set([OCTOBER, NOVEMBER, DECEMBER]))
   })
 
   it('leaves out a past month that is', () => {
     const counts = stage()
     counts.deliver()?.()
     counts.settle(NOVEMBER, 1n)
-    assert.ok(!monthsOf(counts).includes(OCTOBER))
+    assert.ok(!monthsOf(counts).has(OCTOBER))
     assert.deepEqual(counts.toReport(NOVEMBER).get(NOVEMBER), { settled: 11n, delivered: 10n })
   })
 
