@@ -74,7 +74,7 @@ it('npm run dev restarts the service when a source, a console or weir.yaml chang
   await startNumber(2)
   appendFileSync(join(tree, 'console', 'styles', 'base.css'), '\n.added-later { color: red }\n')
   await startNumber(3)
-  const bundle = join(tree, 'node_modules', '.cache', 'weir-console', 'operator.css')
+  const bundle = join(tree, 'node_modules', '.cache', 'weir-console', 'operator', 'operator.css')
   assert.match(readFileSync(bundle, 'utf8'), /\.added-later\{/)
   replace('weir.yaml', 'servre: {}\n')
   await eventually('it waits', () => stderr().includes('starts again when a file changes'), BUSY_MACHINE_MS)

@@ -185,8 +185,7 @@ describe('GET /admin/v1/openapi.json', () => {
     const console = [
       '/console',
       '/console/{page}',
-      '/console/assets/operator.js',
-      '/console/assets/operator.css',
+      '/console/assets/{file}',
       '/console/api/session',
       '/console/api/live',
     ].map((path) => `GET ${path}`)
