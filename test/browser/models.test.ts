@@ -48,7 +48,7 @@ describe('the models page', () => {
     await assertAccessible(page)
     await page.getByRole('button', { name: 'Python' }).click()
     const code = await page.getByLabel('The request in Python').textContent()
-    assert.ok(code?.includes(`"${stage.weir.base}/chat/completions"`) && code.includes('"meta/test-8b"'))
+    assert.ok(code?.includes(`base_url="${stage.weir.base}"`) && code.includes('"meta/test-8b"'))
     await page.getByRole('button', { name: 'Copy' }).click()
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), code)
     await page.goBack()
