@@ -9,11 +9,12 @@ import { figure } from './figures.ts'
 import { startWeir, type WeirProcess } from './weir-process.ts'
 
 /**
- * Measures the resident memory that uploads of 25 MiB need, one at a time and a hundred at once. The kernel records the
+ * Measures the resident memory that uploads of 25 MiB need, one at a time and twenty at once. The kernel records the
  * peak (VmHWM), so that no short peak is missed.
  */
 const MIB = 2 ** 20
-const CROWD = Number(process.argv[3] ?? 100)
+/** One workspace may have no more recordings waiting to be measured than about this many. */
+const CROWD = 20
 const ROUNDS = 10
 
 if (process.argv[2] === 'engine') serveEngine()
@@ -103,9 +104,8 @@ async function upload({ origin, key }: WeirProcess, file: Buffer): Promise<void>
     yield Buffer.from(after)
   }, outgoing)
   const [response] = (await answered) as [import('node:http').IncomingMessage]
-  response.resume()
-  await once(response, 'end')
-  if (response.statusCode !== 200) throw new Error(`Weir answered ${response.statusCode}`)
+  const body = (await response.toArray()).join('')
+  if (response.statusCode !== 200) throw new Error(`Weir answered ${response.statusCode}: ${body}`)
 }
 
 /** 8 kHz, 8 bits. */
