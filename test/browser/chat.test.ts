@@ -292,7 +292,7 @@ describe('Markdown in an answer', () => {
     assert.match(page.url(), /\/console\/playground/)
   })
 
-  it('nested without end is shown all the same', async () => {
+  it('nested without end is still shown', async () => {
     const { page, go } = visitor
     await go('/playground')
     await ask('Nest', `${'> '.repeat(3000)}deep ${'['.repeat(3000)}`)
@@ -471,24 +471,24 @@ describe('models side by side', () => {
     stage.engine.script = { tokens: ['Yes'] }
     own.engine.script = { tokens: ['Yes'] }
     try {
-      const desk = await own.visitor()
-      await desk.go('/playground?model=meta/test-8b')
-      await desk.page.getByRole('button', { name: 'Compare' }).click()
+      const desktop = await own.visitor()
+      await desktop.go('/playground?model=meta/test-8b')
+      await desktop.page.getByRole('button', { name: 'Compare' }).click()
       for (const count of [2, 3, 4]) {
-        await desk.page.getByRole('combobox', { name: `Model ${count}` }).waitFor()
-        if (count < 4) await desk.page.getByRole('button', { name: 'Add a model' }).click()
+        await desktop.page.getByRole('combobox', { name: `Model ${count}` }).waitFor()
+        if (count < 4) await desktop.page.getByRole('button', { name: 'Add a model' }).click()
       }
-      assert.equal(await desk.page.getByRole('button', { name: 'Add a model' }).count(), 0)
-      await send('Are you there?', desk)
-      await desk.page.getByLabel('What the request took').nth(3).getByText('Cost').waitFor()
-      const tops = await desk.page
+      assert.equal(await desktop.page.getByRole('button', { name: 'Add a model' }).count(), 0)
+      await send('Are you there?', desktop)
+      await desktop.page.getByLabel('What the request took').nth(3).getByText('Cost').waitFor()
+      const tops = await desktop.page
         .locator('.answer')
         .evaluateAll((all) => all.map((it) => it.getBoundingClientRect().top))
       assert.deepEqual([tops.length, new Set(tops).size], [4, 1], 'all in one row')
-      await assertAccessible(desk.page)
+      await assertAccessible(desktop.page)
 
       const phone = await own.visitor({ phone: true, dark: true })
-      await phone.go(new URL(desk.page.url()).search.replace(/&chat=.*/, '').replace(/^/, '/playground'))
+      await phone.go(new URL(desktop.page.url()).search.replace(/&chat=.*/, '').replace(/^/, '/playground'))
       await send('Are you there?', phone)
       await phone.page.getByLabel('What the request took').nth(3).getByText('Cost').waitFor()
       const boxes = await phone.page.getByRole('button').evaluateAll((all) =>
@@ -507,7 +507,7 @@ describe('models side by side', () => {
       const [width, shown] = await phone.page.evaluate<[number, number]>('[document.body.scrollWidth, innerWidth]')
       assert.ok(width <= shown)
       await assertAccessible(phone.page)
-      assert.deepEqual([...desk.page.problems, ...phone.page.problems], [])
+      assert.deepEqual([...desktop.page.problems, ...phone.page.problems], [])
     } finally {
       await own.stop()
     }

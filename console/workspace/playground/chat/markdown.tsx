@@ -26,7 +26,7 @@ function Block({ token }: { token: Token }) {
   return useMemo(() => <>{nodeOf(token, 0)}</>, [token.raw])
 }
 
-/** Deeper than anybody writes. What is nested deeper is shown as it was written. */
+/** Deeper than real text. Anything nested deeper is shown as plain source text. */
 const DEPTH_MAX = 24
 
 function nodesOf(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
