@@ -1,200 +1,219 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
-import uPlot from 'uplot'
-import { date, exactTime, time } from './format.ts'
+import { createContext, type ComponentChildren } from 'preact'
+import { useContext, useMemo, useState } from 'preact/hooks'
+import { ALL, colourAt, OTHERS } from './chart-colours.ts'
+import { date, sydneyDate, time, exactTime } from './format.ts'
+import type { Measure } from './measures.ts'
 import { Table } from './parts.tsx'
+import { dashOf, Plot, type Line, type Unit } from './plot.tsx'
 
-/** Lines over time. Each chart has a sentence that summarizes it, and its numbers as a table. */
+/**
+ * Values over time. Each chart has a sentence that summarizes it, and its numbers as a table. A drag zooms, and a click in
+ * the legend shows some lines alone.
+ */
 
-export interface Line {
-  readonly title: string
-  /** One for each time; null where nothing was measured. */
-  readonly values: readonly (number | null)[]
-}
+export type { Line } from './plot.tsx'
 
 export interface ChartProps {
   readonly title: string
   /** A summary of the chart in words. */
   readonly summary: string
-  /** Unix ms. */
+  /** Unix ms: the beginning of each hour or day, or the moment of a sample. */
   readonly times: readonly number[]
   readonly lines: readonly Line[]
-  readonly unit: 'hour' | 'day' | 'second'
-  readonly format: (value: number) => string
+  readonly unit: Unit
+  readonly measure: Measure
+  /** Bars are stacked, so they are for values that add up. */
+  readonly kind: 'bars' | 'lines'
+  /** What else is known about a time, such as how many requests its values come from. */
+  readonly noteOf?: (at: number) => string
 }
 
-const HEIGHT = 180
-/** Lines differ by their dashes as well as by their colours. */
-const dashes: readonly (readonly number[])[] = [[], [6, 3], [2, 3], [10, 4, 2, 4], [1, 4], [12, 3], [4, 8]]
+/** From the first moment until before the last one, in Unix ms. */
+interface Span {
+  readonly from: number
+  readonly to: number
+}
 
-export function Chart({ title, summary, times, lines, unit, format }: ChartProps) {
+interface View {
+  readonly zoom: Span | undefined
+  /** The titles of the lines that are shown alone; none: all of them. */
+  readonly chosen: readonly string[]
+}
+
+interface Group {
+  readonly view: View
+  readonly setView: (view: View) => void
+  /** Shows these days alone, in everything on the page. */
+  readonly choosePeriod?: (from: string, to: string) => void
+}
+
+const GroupContext = createContext<Group | undefined>(undefined)
+const wholeView: View = { zoom: undefined, chosen: [] }
+
+/** Charts that zoom together, and show the same lines alone. */
+export function ChartGroup({
+  choosePeriod,
+  children,
+}: {
+  choosePeriod?: (from: string, to: string) => void
+  children: ComponentChildren
+}) {
+  const [view, setView] = useState(wholeView)
+  const group = useMemo(() => ({ view, setView, ...(choosePeriod ? { choosePeriod } : {}) }), [view, choosePeriod])
+  return <GroupContext.Provider value={group}>{children}</GroupContext.Provider>
+}
+
+function useView(): Group {
+  const [view, setView] = useState(wholeView)
+  return useContext(GroupContext) ?? { view, setView }
+}
+
+const HOUR_MS = 3_600_000
+
+/** Where a bar ends. */
+function endOf(times: readonly number[], index: number, unit: Unit): number {
+  const usual = unit === 'day' ? 24 * HOUR_MS : unit === 'hour' ? HOUR_MS : 1
+  return times[index + 1] ?? (times[index] ?? 0) + usual
+}
+
+export function Chart(props: ChartProps) {
+  const { title, summary, unit, measure } = props
+  const { view, setView, choosePeriod } = useView()
   const [isTable, setTable] = useState(false)
-  const at = (value: number): string =>
-    unit === 'day' ? date(value) : unit === 'hour' ? time(value) : exactTime(value)
+  const all = useMemo(
+    () => props.lines.map((line, index) => ({ ...line, colour: line.colour ?? colourAt(index) })),
+    [props.lines],
+  )
+  const { times, lines, zoom } = useMemo(() => seen(props.times, all, view), [props.times, all, view])
+  const choose = (chosen: string): void => {
+    const others = view.chosen.filter((it) => it !== chosen)
+    setView({ ...view, chosen: others.length < view.chosen.length ? others : [...others, chosen] })
+  }
+  const zoomTo = (first: number, last: number): void =>
+    setView({ ...view, zoom: { from: times[first] ?? 0, to: endOf(times, last, unit) } })
   return (
-    <section class="panel stack tight" aria-label={title}>
+    <section class="panel stack tight chart" aria-label={title}>
       <div class="row apart">
         <h3>{title}</h3>
-        <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
-          {isTable ? 'Show chart' : 'Show numbers'}
-        </button>
+        <div class="row">
+          {zoom && choosePeriod && unit === 'day' ? (
+            <button
+              type="button"
+              class="plain"
+              onClick={() => {
+                setView({ ...view, zoom: undefined })
+                choosePeriod(sydneyDate(zoom.from), sydneyDate(zoom.to - 1))
+              }}
+            >
+              Show these days
+            </button>
+          ) : null}
+          {zoom ? (
+            <button type="button" class="plain" onClick={() => setView({ ...view, zoom: undefined })}>
+              Zoom out
+            </button>
+          ) : null}
+          <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
+            {isTable ? 'Show chart' : 'Show numbers'}
+          </button>
+        </div>
       </div>
       <p class="small soft">{summary}</p>
       {isTable ? (
         <Table
           caption={`${title}, in numbers`}
-          rows={times.map((it, index) => ({ at: it, index }))}
-          keyOf={(row) => String(row.at)}
+          rows={times.map((at, index) => ({ at, index }))}
+          keyOf={({ at }) => String(at)}
           columns={[
-            { title: 'Time in Sydney', cell: (row) => at(row.at) },
-            ...lines.map((line) => ({
-              title: line.title,
+            { title: 'Time in Sydney', cell: ({ at }) => tableTime(at, unit) },
+            ...lines.map(({ title: name, values }) => ({
+              title: name,
               isNumber: true,
-              cell: (row: { index: number }) => cell(line.values[row.index], format),
+              cell: ({ index }: { index: number }) => <Value of={values[index] ?? null} measure={measure} />,
             })),
           ]}
         />
       ) : (
-        <Plot times={times} lines={lines} unit={unit} format={format} />
+        <Plot
+          {...props}
+          times={times}
+          lines={lines}
+          ends={times.map((_, index) => endOf(times, index, unit))}
+          zoomTo={zoomTo}
+          zoomOut={() => setView({ ...view, zoom: undefined })}
+        />
       )}
-      {lines.length > 1 && !isTable ? <Legend lines={lines} /> : null}
+      {all.length > 1 ? <Legend of={all} shown={lines} kind={props.kind} choose={choose} /> : null}
     </section>
   )
 }
 
-const cell = (value: number | null | undefined, format: (value: number) => string): string =>
-  value === null || value === undefined ? '–' : format(value)
+/** The part of a chart that is seen. A zoom or a choice that leaves nothing of this chart does not apply to it. */
+function seen(
+  times: readonly number[],
+  lines: readonly (Line & { colour: string })[],
+  { zoom, chosen }: View,
+): { times: readonly number[]; lines: readonly (Line & { colour: string })[]; zoom: Span | undefined } {
+  const some = lines.filter(({ title }) => chosen.includes(title))
+  const shown = some.length === 0 ? lines : some
+  const first = zoom ? times.findIndex((at) => at >= zoom.from && at < zoom.to) : -1
+  if (!zoom || first === -1) return { times, lines: shown, zoom: undefined }
+  const inside = times.filter((at) => at >= zoom.from && at < zoom.to)
+  const part = (values: Line['values']): Line['values'] => values.slice(first, first + inside.length)
+  return { times: inside, lines: shown.map((line) => ({ ...line, values: part(line.values) })), zoom }
+}
 
-function Legend({ lines }: { lines: readonly Line[] }) {
+const tableTime = (at: number, unit: Unit): string =>
+  unit === 'day' ? date(at) : unit === 'hour' ? time(at) : exactTime(at)
+
+function Value({ of: value, measure }: { of: number | null; measure: Measure }) {
+  return value === null ? <>–</> : <span title={measure.exact(value)}>{measure.text(value)}</span>
+}
+
+function Legend({
+  of: lines,
+  shown,
+  kind,
+  choose,
+}: {
+  of: readonly (Line & { colour: string })[]
+  shown: readonly Line[]
+  kind: ChartProps['kind']
+  choose: (title: string) => void
+}) {
+  const isAll = shown.length === lines.length
   return (
-    <ul class="legend" aria-hidden="true">
-      {lines.map(({ title }, index) => (
+    <ul class="legend" aria-label="Show alone">
+      {lines.map(({ title, colour }) => (
         <li key={title}>
-          <svg width="26" height="8" viewBox="0 0 26 8">
-            <line
-              x1="0"
-              y1="4"
-              x2="26"
-              y2="4"
-              class={`line-${index}`}
-              stroke-width="2"
-              stroke-dasharray={dashes[index]?.join(' ')}
-            />
-          </svg>
-          {title}
+          <button
+            type="button"
+            aria-pressed={!isAll && shown.some((it) => it.title === title)}
+            class={isAll || shown.some((it) => it.title === title) ? '' : 'off'}
+            onClick={() => choose(title)}
+          >
+            <svg width={kind === 'bars' ? 10 : 22} height="10" aria-hidden="true" style={{ color: `var(${colour})` }}>
+              {kind === 'bars' ? (
+                <rect width="10" height="10" rx="2" fill="currentColor" />
+              ) : (
+                <line
+                  x2="22"
+                  y1="5"
+                  y2="5"
+                  stroke="currentColor"
+                  stroke-width="2"
+                  stroke-dasharray={dashOf(colour).join(' ')}
+                />
+              )}
+            </svg>
+            {title}
+          </button>
         </li>
       ))}
     </ul>
   )
 }
 
-function Plot({ times, lines, unit, format }: Omit<ChartProps, 'title' | 'summary'>) {
-  const place = useRef<HTMLDivElement>(null)
-  const plot = useRef<uPlot | undefined>(undefined)
-  const shape = `${lines.map(({ title }) => title).join()} ${unit}`
-
-  useEffect(() => {
-    const element = place.current
-    if (!element) return
-    const draw = (): void => {
-      plot.current?.destroy()
-      plot.current = new uPlot(optionsOf(element, lines, unit, format), dataOf(times, lines), element)
-    }
-    draw()
-    const resized = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }))
-    resized.observe(element)
-    const scheme = matchMedia('(prefers-color-scheme: dark)')
-    scheme.addEventListener('change', draw)
-    return () => {
-      resized.disconnect()
-      scheme.removeEventListener('change', draw)
-      plot.current?.destroy()
-      plot.current = undefined
-    }
-  }, [shape])
-
-  useEffect(() => plot.current?.setData(dataOf(times, lines)), [times, lines])
-  return <div ref={place} class="plot" aria-hidden="true" />
-}
-
-function dataOf(times: readonly number[], lines: readonly Line[]): uPlot.AlignedData {
-  return [times.map((it) => it / 1000), ...lines.map(({ values }) => [...values])] as uPlot.AlignedData
-}
-
-function optionsOf(
-  element: HTMLElement,
-  lines: readonly Line[],
-  unit: ChartProps['unit'],
-  format: (value: number) => string,
-): uPlot.Options {
-  const style = getComputedStyle(element)
-  const colour = (name: string): string => style.getPropertyValue(name).trim()
-  // The canvas needs a resolved colour, not light-dark().
-  const resolved = (name: string): string => {
-    const probe = document.createElement('span')
-    probe.style.color = `var(${name})`
-    element.append(probe)
-    const value = getComputedStyle(probe).color
-    probe.remove()
-    return value || colour(name)
-  }
-  const axis = {
-    stroke: resolved('--soft'),
-    grid: { stroke: resolved('--line'), width: 1 },
-    ticks: { show: false, size: 0 },
-    gap: 6,
-    font: '12px system-ui, sans-serif',
-  }
-  return {
-    width: element.clientWidth,
-    height: HEIGHT,
-    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Australia/Sydney'),
-    legend: { show: false },
-    cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { x: { time: true }, y: { range: (_, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
-    axes: [
-      { ...axis, size: 26, space: 80, values: (_, ticks) => ticks.map((it) => tickNames[unit].format(it * 1000)) },
-      { ...axis, size: roomForLabels, incrs: stepsOf(format), values: (_, ticks) => ticks.map(format) },
-    ],
-    series: [
-      {},
-      ...lines.map(({ title }, index) => ({
-        label: title,
-        stroke: resolved(`--line-${index}`),
-        width: 2,
-        dash: [...(dashes[index] ?? [])],
-        spanGaps: false,
-        points: { show: true, filter: alonePoints },
-      })),
-    ],
-  }
-}
-
-/** A line through one point would be invisible, so a point without neighbours is drawn itself. */
-function alonePoints(self: uPlot, series: number): number[] {
-  const values = self.data[series] ?? []
-  const isMissing = (index: number): boolean => (values[index] ?? null) === null
-  return [...values.keys()].filter((index) => !isMissing(index) && isMissing(index - 1) && isMissing(index + 1))
-}
-
-const steps = Array.from({ length: 22 }, (_, index) => [1, 2, 5].map((it) => it * 10 ** (index - 9))).flat()
-
-/** Steps that are too small for the format would repeat a label, such as half a request. */
-const stepsOf = (format: (value: number) => string): number[] =>
-  steps.filter((step) => format(step) !== format(0) && format(step) !== format(2 * step))
-
-/** As wide as its widest label: small amounts have many digits. */
-function roomForLabels(self: uPlot, labels: readonly string[] | null): number {
-  self.ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`
-  const widths = (labels ?? []).map((label) => self.ctx.measureText(label).width / devicePixelRatio)
-  return Math.ceil(Math.max(24, ...widths)) + 12
-}
-
-const tick = (parts: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
-  new Intl.DateTimeFormat('en-AU', { timeZone: 'Australia/Sydney', hourCycle: 'h23', ...parts })
-
-/** The format of the times below a chart. */
-const tickNames = {
-  day: tick({ day: 'numeric', month: 'short' }),
-  hour: tick({ weekday: 'short', hour: '2-digit', minute: '2-digit' }),
-  second: tick({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
-} as const
+/** A line that is no member of the others, such as their rest or all of them together. */
+export const othersLine = (values: Line['values']): Line => ({ title: 'others', values, colour: OTHERS })
+export const allLine = (values: Line['values']): Line => ({ title: 'all', values, colour: ALL })

@@ -8,30 +8,56 @@ export const count = (value: number): string => whole.format(value)
 /** 128,000 is 128K: for figures that are only compared. */
 export const brief = (value: number): string => (value < 10_000 ? whole.format(value) : compact.format(value))
 
-/** An exact decimal of AUD, with at least two digits after the point, and small amounts never rounded away. */
+/**
+ * An amount of AUD as people read it: dollars and cents, or cents with three digits if it is less than ten of them. The
+ * exact one is shown on hover.
+ */
 export function aud(amount: string | number): string {
   const value = Number(amount)
-  const size = Math.abs(value)
-  const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 4 : size >= 0.0001 ? 6 : 8
-  return dollars(value.toLocaleString('en-AU', { minimumFractionDigits: 2, maximumFractionDigits: digits }))
+  return value === 0 || Math.abs(value) >= 0.1 ? dollars(fixed(value, 2)) : cents(threeDigits.format(value * 100))
 }
+
+const threeDigits = new Intl.NumberFormat('en-AU', { maximumSignificantDigits: 3 })
+const fixed = (value: number, digits: number): string =>
+  value.toLocaleString('en-AU', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+const cents = (digits: string): string => `${digits.replace('-', '−')}¢`
+
+/** A price: always in dollars, with as many digits as it has, so that prices can be compared. */
+export const price = (amount: string): string =>
+  dollars(Number(amount).toLocaleString('en-AU', { minimumFractionDigits: 2, maximumFractionDigits: 8 }))
 
 /** A decimal as it is in the ledger, with every digit. */
 export function exactAud(amount: string): string {
-  const [units = '', cents = '00'] = amount.split('.')
-  return dollars(`${units.replaceAll(/\B(?=(\d{3})+$)/g, ',')}.${cents}`)
+  const [units = '', decimals = '00'] = amount.split('.')
+  return dollars(`${units.replaceAll(/\B(?=(\d{3})+$)/g, ',')}.${decimals}`)
 }
 
 const dollars = (digits: string): string => (digits.startsWith('-') ? `−A$${digits.slice(1)}` : `A$${digits}`)
 
-/** The cost of single requests: with enough digits that a column of them lines up. */
-export function picoAud(amount: string): string {
-  const value = Number(amount) / 1e12
-  const digits = value === 0 || Math.abs(value) >= 1 ? 2 : 6
-  const more = Math.abs(value) < 1e-5 ? 8 : 0
-  return dollars(
-    value.toLocaleString('en-AU', { minimumFractionDigits: digits, maximumFractionDigits: Math.max(digits, more) }),
-  )
+const PICO_DIGITS = 12
+
+/** A decimal of AUD in pico-AUD, of which sums are exact. */
+export function picoOf(amount: string): number {
+  const [units = '', decimals = ''] = amount.split('.')
+  return Number(units + decimals.padEnd(PICO_DIGITS, '0'))
+}
+
+export const picoAud = (amount: string | number): string => aud(Number(amount) / 10 ** PICO_DIGITS)
+
+export function exactPicoAud(amount: string | number): string {
+  const value = BigInt(amount)
+  const digits = String(value < 0n ? -value : value).padStart(PICO_DIGITS + 1, '0')
+  const decimals = digits.slice(-PICO_DIGITS).replace(/0+$/, '').padEnd(2, '0')
+  return exactAud(`${value < 0n ? '-' : ''}${digits.slice(0, -PICO_DIGITS)}.${decimals}`)
+}
+
+/** The labels of an axis: one unit for all of them, and the digits that its steps have. */
+export function picoAudAxis(max: number, step: number): (value: number) => string {
+  const areDollars = max >= 10 ** (PICO_DIGITS - 1)
+  const unit = 10 ** (areDollars ? PICO_DIGITS : PICO_DIGITS - 2)
+  const needed = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9))
+  const digits = areDollars && needed > 0 ? Math.max(2, needed) : needed
+  return (value) => (areDollars ? dollars : cents)(fixed(value / unit, digits))
 }
 
 export function milliseconds(value: number): string {

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { isReachable, type Failure } from './client.ts'
 import type { Loaded } from './data.ts'
-import { time } from './format.ts'
+import { aud, exactAud, time } from './format.ts'
 
 /** Small parts that every page uses. */
 
@@ -98,7 +98,11 @@ export function State({ is, children }: { is: Health; children: ComponentChildre
   return <span class={`state ${is}`}>{children}</span>
 }
 
-export function Figures({ of }: { of: readonly (readonly [label: string, value: string, note?: string])[] }) {
+export function Figures({
+  of,
+}: {
+  of: readonly (readonly [label: string, value: ComponentChildren, note?: string])[]
+}) {
   return (
     <dl class="figures">
       {of.map(([label, value, note]) => (
@@ -129,6 +133,15 @@ export function Facts({
         </>
       ))}
     </dl>
+  )
+}
+
+/** AUD, with the exact amount on hover. */
+export function Amount({ of: amount }: { of: string }) {
+  return (
+    <span class="unbroken" title={exactAud(amount)}>
+      {aud(amount)}
+    </span>
   )
 }
 

@@ -1,6 +1,7 @@
 import { Chart, type Line } from './chart.tsx'
 import { useData } from './data.ts'
-import { brief, count } from './format.ts'
+import { count } from './format.ts'
+import { counts } from './measures.ts'
 import { Empty, Moment, Ready, State, Table, type Column } from './parts.tsx'
 
 /** Requests that were refused before they reached a model: counts over time by code and key, and the newest ones. */
@@ -95,7 +96,8 @@ function Refused<Group extends RefusedGroup, Request extends RefusedRequest>({
           summary={`${count(total)} in all${first ? `; ${count(first.requests)} with ${first.error_code}` : ''}.`}
           times={times}
           unit={unit}
-          format={brief}
+          kind="bars"
+          measure={counts}
           lines={lines}
         />
         <Table

@@ -1,4 +1,4 @@
-import { aud, brief } from '../shared/format.ts'
+import { brief, price } from '../shared/format.ts'
 import type { Health } from '../shared/parts.tsx'
 import type { Model } from './api.ts'
 
@@ -22,12 +22,12 @@ export function pricesOf({
   const { per_million_tokens: tokens, per_image: image, per_audio_minute: minute } = pricing
   const prices: (readonly [string, string, string])[] = []
   const isPaidByToken = !categories.every((it) => it === 'image' || it === 'audio')
-  if (isPaidByToken || Number(tokens.input) > 0) prices.push(['Input', aud(tokens.input), '/ 1M tokens'])
-  if (tokens.cached_input !== null) prices.push(['Cached', aud(tokens.cached_input), '/ 1M tokens'])
+  if (isPaidByToken || Number(tokens.input) > 0) prices.push(['Input', price(tokens.input), '/ 1M tokens'])
+  if (tokens.cached_input !== null) prices.push(['Cached', price(tokens.cached_input), '/ 1M tokens'])
   const hasOutput = categories.includes('llm') || categories.includes('vision')
-  if (hasOutput || Number(tokens.output) > 0) prices.push(['Output', aud(tokens.output), '/ 1M tokens'])
-  if (image !== null) prices.push(['Image', aud(image), '/ image'])
-  if (minute !== null) prices.push(['Audio', aud(minute), '/ minute'])
+  if (hasOutput || Number(tokens.output) > 0) prices.push(['Output', price(tokens.output), '/ 1M tokens'])
+  if (image !== null) prices.push(['Image', price(image), '/ image'])
+  if (minute !== null) prices.push(['Audio', price(minute), '/ minute'])
   return prices
 }
 

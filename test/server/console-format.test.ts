@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { aud, brief, count, exactAud, picoAud } from '../../console/shared/format.ts'
+import {
+  aud,
+  brief,
+  count,
+  exactAud,
+  exactPicoAud,
+  picoAud,
+  picoAudAxis,
+  picoOf,
+  price,
+} from '../../console/shared/format.ts'
 
 describe('amounts in the consoles', () => {
   it('have every digit of the ledger, groups of thousands, and the sign in front', () => {
@@ -10,12 +20,33 @@ describe('amounts in the consoles', () => {
     assert.equal(exactAud('7'), 'A$7.00')
   })
 
-  it('have as many digits as small ones need if they are only compared', () => {
+  it('are written in the unit and with the digits of their magnitude', () => {
     assert.deepEqual(
-      [aud('0'), aud('1234.5'), aud('0.0113'), aud(-0.5)],
-      ['A$0.00', 'A$1,234.50', 'A$0.0113', '−A$0.50'],
+      ['0', '1234.5', '0.5', '0.0996', '0.0113', '0.0000356', '0.0000000012', '-0.5', '-0.02'].map(aud),
+      ['A$0.00', 'A$1,234.50', 'A$0.50', '9.96¢', '1.13¢', '0.00356¢', '0.00000012¢', '−A$0.50', '−2¢'],
     )
-    assert.deepEqual([picoAud('3800000'), picoAud('-1500000000000')], ['A$0.0000038', '−A$1.50'])
+    assert.deepEqual([picoAud('3800000'), picoAud('-1500000000000')], ['0.00038¢', '−A$1.50'])
+  })
+
+  it('stay in dollars if they are prices, so that these can be compared', () => {
+    assert.deepEqual([price('0.15'), price('0.0113'), price('12')], ['A$0.15', 'A$0.0113', 'A$12.00'])
+  })
+
+  it('add up in pico-AUD, without losing a digit', () => {
+    const sum = ['0.1', '0.2', '0.000000000001', '-0.05'].reduce((total, amount) => total + picoOf(amount), 0)
+    assert.equal(exactPicoAud(sum), 'A$0.250000000001')
+    assert.deepEqual([exactPicoAud('1234500000000000'), exactPicoAud(-5)], ['A$1,234.50', '−A$0.000000000005'])
+  })
+
+  it('have one unit on an axis, and the digits of its steps', () => {
+    const labels = (steps: readonly string[]): readonly string[] => {
+      const values = steps.map(picoOf)
+      return values.map(picoAudAxis(values.at(-1) ?? 0, values[1] ?? 0))
+    }
+    assert.deepEqual(labels(['0', '0.5', '1']), ['A$0.00', 'A$0.50', 'A$1.00'])
+    assert.deepEqual(labels(['0', '2000', '4000']), ['A$0', 'A$2,000', 'A$4,000'])
+    assert.deepEqual(labels(['0', '0.02', '0.04']), ['0¢', '2¢', '4¢'])
+    assert.deepEqual(labels(['0', '0.000002', '0.000004']), ['0.0000¢', '0.0002¢', '0.0004¢'])
   })
 
   it('count whole things', () => {

@@ -1,9 +1,10 @@
 import { useRoute } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
-import { Chart } from '../../shared/chart.tsx'
+import { Chart, ChartGroup } from '../../shared/chart.tsx'
 import { Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
-import { brief, count, milliseconds, percent } from '../../shared/format.ts'
+import { count, milliseconds, percent } from '../../shared/format.ts'
+import { counts, durations } from '../../shared/measures.ts'
 import { Field, Form } from '../../shared/form.tsx'
 import { Code, Empty, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Lane, type Sample } from '../api.ts'
@@ -32,42 +33,47 @@ export function QueuePage() {
         </Empty>
       ) : (
         <>
-          <div class="charts">
-            <Chart
-              title="Requests"
-              summary={`${count(now.in_flight_requests)} in flight of ${count(now.limits.max_concurrent_requests)}, ${count(now.queue_depth)} waiting.${now.queue_depth === 0 ? '' : ` The oldest has waited ${milliseconds(now.oldest_wait_ms)}.`}`}
-              times={times}
-              unit="second"
-              format={brief}
-              lines={[
-                { title: 'in flight', values: values((it) => it.in_flight_requests) },
-                { title: 'waiting', values: values((it) => it.queue_depth) },
-              ]}
-            />
-            <Chart
-              title="Committed tokens"
-              summary={`${count(now.committed_tokens)} of ${count(now.limits.token_budget)}, ${percent(now.committed_tokens / now.limits.token_budget)}.`}
-              times={times}
-              unit="second"
-              format={brief}
-              lines={[{ title: 'committed', values: values((it) => it.committed_tokens) }]}
-            />
-            <Chart
-              title="Wait"
-              summary={
-                now.wait_ms_p95 === null
-                  ? `No request was admitted in the last five minutes${now.in_flight_requests === 0 ? '' : '; those in flight were admitted before'}.`
-                  : `Of the requests admitted in the last five minutes, half waited up to ${milliseconds(now.wait_ms_p50 ?? 0)}, 95 of 100 up to ${milliseconds(now.wait_ms_p95)}.`
-              }
-              times={times}
-              unit="second"
-              format={milliseconds}
-              lines={[
-                { title: 'median', values: values((it) => it.wait_ms_p50) },
-                { title: '95 %', values: values((it) => it.wait_ms_p95) },
-              ]}
-            />
-          </div>
+          <ChartGroup>
+            <div class="charts">
+              <Chart
+                title="Requests"
+                summary={`${count(now.in_flight_requests)} in flight of ${count(now.limits.max_concurrent_requests)}, ${count(now.queue_depth)} waiting.${now.queue_depth === 0 ? '' : ` The oldest has waited ${milliseconds(now.oldest_wait_ms)}.`}`}
+                times={times}
+                unit="second"
+                kind="lines"
+                measure={counts}
+                lines={[
+                  { title: 'in flight', values: values((it) => it.in_flight_requests) },
+                  { title: 'waiting', values: values((it) => it.queue_depth) },
+                ]}
+              />
+              <Chart
+                title="Committed tokens"
+                summary={`${count(now.committed_tokens)} of ${count(now.limits.token_budget)}, ${percent(now.committed_tokens / now.limits.token_budget)}.`}
+                times={times}
+                unit="second"
+                kind="lines"
+                measure={counts}
+                lines={[{ title: 'committed', values: values((it) => it.committed_tokens) }]}
+              />
+              <Chart
+                title="Wait"
+                summary={
+                  now.wait_ms_p95 === null
+                    ? `No request was admitted in the last five minutes${now.in_flight_requests === 0 ? '' : '; those in flight were admitted before'}.`
+                    : `Of the requests admitted in the last five minutes, half waited up to ${milliseconds(now.wait_ms_p50 ?? 0)}, 95 of 100 up to ${milliseconds(now.wait_ms_p95)}.`
+                }
+                times={times}
+                unit="second"
+                kind="lines"
+                measure={durations}
+                lines={[
+                  { title: 'median', values: values((it) => it.wait_ms_p50) },
+                  { title: '95 %', values: values((it) => it.wait_ms_p95) },
+                ]}
+              />
+            </div>
+          </ChartGroup>
           <Limits key={lane} lane={now} />
         </>
       )}

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
-import { count, picoAud } from '../../shared/format.ts'
+import { count, exactPicoAud } from '../../shared/format.ts'
 import { Figures, PageHead, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 
@@ -30,7 +30,7 @@ export function ReconcilePage() {
                 ['Rows', count(result.rows)],
                 ['Workspaces', count(result.workspaces)],
                 ['Invoices', count(result.invoices)],
-                ['Sum of all rows', picoAud(result.amount_pico_aud)],
+                ['Sum of all rows', exactPicoAud(result.amount_pico_aud)],
               ]}
             />
             {result.problems.length === 0 ? null : (

@@ -1,40 +1,36 @@
 import { useLocation } from 'preact-iso/router'
 import { CacheSection } from '../../shared/cache-use.tsx'
+import { ChartGroup } from '../../shared/chart.tsx'
 import { useData } from '../../shared/data.ts'
-import { aud, brief, count, date, milliseconds, percent, sydneyDate } from '../../shared/format.ts'
-import { Empty, Figures, Meter, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
+import { brief, count, milliseconds, percent } from '../../shared/format.ts'
+import { Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
+import { PeriodChoice, periodIn } from '../../shared/period.tsx'
 import { REFUSED_SHOWN, RefusedSection } from '../../shared/refused.tsx'
+import { UsageCharts } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
 import { RequestsTable, RequestSearch, type RequestFilter } from '../requests.tsx'
-import { TimesAndFailures, UsageCharts } from '../usage-charts.tsx'
+import { Month } from '../month.tsx'
+import { TimesAndFailures } from '../times-and-failures.tsx'
 
 /** What the workspace used and what it cost. The period, the grouping and the filter are in the address. */
 
 type Report = Answer<'usageReport'>
 type Group = 'model' | 'key'
 
-const DAY_MS = 86_400_000
-const periods = [
-  ['1', 'Today'],
-  ['7', '7 days'],
-  ['30', '30 days'],
-  ['90', '90 days'],
-] as const
-type Days = (typeof periods)[number][0]
-
 export function UsagePage() {
   const { query, route } = useLocation()
-  const days = (periods.some(([it]) => it === query['days']) ? query['days'] : '30') as Days
+  const period = periodIn(query)
+  const { from, to } = period
   const group: Group = query['by'] === 'key' ? 'key' : 'model'
   /** By model, a single key can be selected; by key, a single model. */
   const filter: Group = group === 'model' ? 'key' : 'model'
   const only = query[filter] ?? ''
   const shown: RequestFilter = only === '' ? {} : { [filter]: only }
-  const show = (changes: Record<string, string>): void =>
-    route(`/console/usage?${new URLSearchParams({ days, by: group, [filter]: only, ...changes }).toString()}`, true)
-  const to = sydneyDate(Date.now())
-  const from = sydneyDate(Date.now() - (Number(days) - 1) * DAY_MS)
+  const address = (search: Readonly<Record<string, string>>): string =>
+    `/console/usage?${new URLSearchParams(search).toString()}`
+  const choosePeriod = (chosen: Readonly<Record<string, string>>): void =>
+    route(address({ ...chosen, by: group, [filter]: only }))
   const month = useData((signal) => api('monthReport', { signal }))
   const usage = useData(
     async (signal) => {
@@ -45,7 +41,7 @@ export function UsagePage() {
       ])
       return { report, latency, group }
     },
-    [days, group, only],
+    [from, to, group, only],
   )
   const known = useData(async (signal) => {
     const [keys, models] = await Promise.all([
@@ -53,7 +49,7 @@ export function UsagePage() {
       api('models', { signal }),
     ])
     return {
-      key: keys.data.map(({ id, name }) => [id, name ?? id] as const),
+      key: distinct(keys.data),
       model: models.data.map(({ id }) => [id, id] as const),
     }
   })
@@ -66,7 +62,7 @@ export function UsagePage() {
       </PageHead>
       <Ready of={month}>{(it) => <Month of={it} />}</Ready>
       <div class="row">
-        <Segments label="Period" value={days} options={periods} choose={(next) => show({ days: next })} />
+        <PeriodChoice of={period} choose={choosePeriod} />
         <Segments
           label="By"
           value={group}
@@ -74,13 +70,13 @@ export function UsagePage() {
             ['model', 'By model'],
             ['key', 'By key'],
           ]}
-          choose={(next) => route(`/console/usage?${new URLSearchParams({ days, by: next }).toString()}`, true)}
+          choose={(next) => route(address({ ...period.query, by: next }), true)}
         />
         <Only
           of={filter}
           value={only}
           options={known.state === 'ready' ? known.data[filter] : []}
-          choose={(next) => show({ [filter]: next })}
+          choose={(next) => route(address({ ...period.query, by: group, [filter]: next }), true)}
         />
         <a
           class="button"
@@ -97,12 +93,12 @@ export function UsagePage() {
               <a href="/console/playground">Try a model</a>
             </Empty>
           ) : (
-            <>
+            <ChartGroup choosePeriod={(first, last) => choosePeriod({ from: first, to: last })}>
               <Totals report={report} />
-              <UsageCharts report={report} nameOf={nameOf} />
+              <UsageCharts report={report} kind={grouped} nameOf={nameOf} />
               <Groups report={report} group={grouped} nameOf={nameOf} />
-              <TimesAndFailures report={report} latency={latency} nameOf={nameOf} />
-            </>
+              <TimesAndFailures report={report} latency={latency} kind={grouped} nameOf={nameOf} />
+            </ChartGroup>
           )
         }
       </Ready>
@@ -127,11 +123,20 @@ export function UsagePage() {
             signal,
           })
         }
-        dependencies={[days, filter, only]}
+        dependencies={[from, to, filter, only]}
         whose={{ title: 'Key', cell: ({ key_id }) => (key_id === null ? 'other keys' : nameOf(key_id)) }}
       />
     </>
   )
+}
+
+/** Names of keys. Those that several keys have are followed by the end of the id. */
+function distinct(keys: Answer<'keys'>['data']): readonly (readonly [id: string, name: string])[] {
+  const named = Map.groupBy(keys, ({ name }) => name)
+  return keys.map(({ id, name }) => [
+    id,
+    name === null ? id : (named.get(name)?.length ?? 0) > 1 ? `${name} (…${id.slice(-4)})` : name,
+  ])
 }
 
 /** The scope of the charts: everything, or one model or key. */
@@ -165,73 +170,12 @@ function Only({
   )
 }
 
-function Month({ of: month }: { of: Answer<'monthReport'> }) {
-  const limit = month.spend_limit === null ? undefined : Number(month.spend_limit)
-  const share = (month.now - month.from) / (month.to - month.from)
-  return (
-    <section class="panel stack" aria-labelledby="month">
-      <div class="row apart">
-        <h2 id="month">This month</h2>
-        <span class="small soft">{percent(share)} of the month is over</span>
-      </div>
-      <dl class="month">
-        <div>
-          <dt>So far</dt>
-          <dd>{aud(month.spent)}</dd>
-        </div>
-        <div>
-          <dt>{month.per_day === null ? 'Pace' : `Pace, over ${days(month.pace_days)}`}</dt>
-          <dd>
-            {month.per_day === null ? (
-              <small>after a day of use</small>
-            ) : (
-              <>
-                {aud(month.per_day)} <small>/ day</small>
-              </>
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Forecast for the month</dt>
-          <dd>{month.forecast === null ? <small>after three days of use</small> : aud(month.forecast)}</dd>
-        </div>
-        <div>
-          <dt>Spend limit{month.spend_limit_kind === 'soft' ? ', soft' : ''}</dt>
-          <dd>{limit === undefined ? 'none' : aud(limit)}</dd>
-        </div>
-      </dl>
-      {limit === undefined ? null : (
-        <>
-          <Meter value={Number(month.spent)} max={limit} label="Spent of the limit" />
-          <p class="small soft">
-            {percent(limit > 0 ? Number(month.spent) / limit : 1)} of the limit is spent. {limitText(month, limit)}
-          </p>
-        </>
-      )}
-    </section>
-  )
-}
-
-function limitText(month: Answer<'monthReport'>, limit: number): string {
-  if (Number(month.spent) >= limit) {
-    return month.spend_limit_kind === 'soft'
-      ? 'The limit is reached. It is a soft one, so requests go on.'
-      : 'The limit is reached: requests are refused until the month is over, or the operator raises it.'
-  }
-  if (month.forecast === null) return ''
-  return month.reaches_limit_at === null
-    ? 'At this pace the limit is not reached this month.'
-    : `At this pace the limit is reached on ${date(month.reaches_limit_at)}.`
-}
-
-const days = (count: number): string => (count === 1 ? 'one day' : `${count} days`)
-
 function Totals({ report: { total } }: { report: Report }) {
   const cached = total.input_tokens > 0 ? total.cached_input_tokens / total.input_tokens : 0
   return (
     <Figures
       of={[
-        ['Cost', aud(total.amount)],
+        ['Cost', <Amount key="cost" of={total.amount} />],
         ['Requests', count(total.requests)],
         ['Input', brief(total.input_tokens), 'tokens'],
         ['Cached', percent(cached), 'of the input'],
@@ -262,7 +206,7 @@ function Groups({ report, group, nameOf }: { report: Report; group: Group; nameO
           cell: (it) => (it.input_tokens > 0 ? percent(it.cached_input_tokens / it.input_tokens) : '–'),
         },
         { title: 'Output tokens', isNumber: true, cell: (it) => count(it.output_tokens) },
-        { title: 'Cost', isNumber: true, cell: (it) => aud(it.amount) },
+        { title: 'Cost', isNumber: true, cell: (it) => <Amount of={it.amount} /> },
       ]}
     />
   )
