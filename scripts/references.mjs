@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url'
 import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
 import { configNotes, sameAs, variables } from './config-notes.mjs'
 import { apiTypes } from './api-types.mjs'
-import { errorCures } from './error-help.mjs'
 import { writeDocumentsWithFigures } from './figures.mjs'
 
 const isProgram = process.argv[1] === fileURLToPath(import.meta.url)
@@ -122,12 +121,11 @@ ${table(['Request', 'What it does', 'Token'], rows)}
 }
 
 async function errorsPage() {
-  const { errorCauses } = await import('../src/shared/error-causes.ts')
+  const { errorCauses, errorRemedies } = await import('../src/shared/error-help.ts')
   const { errorTable } = await import('../src/shared/errors.ts')
   const rows = Object.entries(errorTable).map(([name, { status, type, retryAfter }]) => {
-    const [cause, cure] = [errorCauses[name], errorCures[name]]
     const retry = retryAfter === null ? '' : retryAfter === 'computed' ? 'yes' : `${retryAfter} s`
-    return [String(status), code(name), code(type), retry, cause, cure]
+    return [String(status), code(name), code(type), retry, errorCauses[name], errorRemedies[name]]
   })
   return `# Error codes
 

@@ -6,13 +6,10 @@ import { fileURLToPath } from 'node:url'
 // @ts-expect-error a script without types
 import { configNotes, variables } from '../scripts/config-notes.mjs'
 // @ts-expect-error a script without types
-import { errorCures } from '../scripts/error-help.mjs'
-// @ts-expect-error a script without types
 import { documentsWithFigures, withResults } from '../scripts/figures.mjs'
 // @ts-expect-error a script without types
 import { clientTypes, keysOf, referencePages } from '../scripts/references.mjs'
 import { configSchema } from '../src/config/config-file.ts'
-import { errorTable } from '../src/shared/errors.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** Without what the formatter adds to align a table. */
@@ -71,9 +68,5 @@ describe('the references', () => {
     const config = readFileSync(join(root, 'src/config.ts'), 'utf8')
     const read = new Set([...config.matchAll(/environment\['(WEIR_\w+)'\]/g)].map(([, name = '']) => name))
     assert.deepEqual(Object.keys(variables).toSorted(), [...read].toSorted())
-  })
-
-  it('explain every error code, and no other', () => {
-    assert.deepEqual(Object.keys(errorCures).toSorted(), Object.keys(errorTable).toSorted())
   })
 })

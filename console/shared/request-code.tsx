@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
-import { codeSamples, type SampleBody } from '../../src/server/docs/code-samples.ts'
+import { codeSamples, sdkSamples, type SampleBody } from '../../src/server/docs/code-samples.ts'
 import { Code, Copy, Segments } from './parts.tsx'
-import { sdkSamples } from './sdk-samples.ts'
 
 type Language = keyof typeof codeSamples
 const languages = Object.keys(codeSamples) as Language[]

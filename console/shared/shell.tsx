@@ -53,7 +53,10 @@ export function Shell({
             </a>
           ))}
         </nav>
-        <div class="foot">{foot}</div>
+        <div class="foot">
+          <a href="/docs">API docs</a>
+          {foot}
+        </div>
       </header>
       <main id="content" ref={main} tabIndex={-1}>
         {isReachable.value ? null : (

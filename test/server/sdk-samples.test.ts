@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { stripTypeScriptTypes } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import OpenAI from 'openai'
-import { sdkSamples } from '../../console/shared/sdk-samples.ts'
+import { sdkSamples } from '../../src/server/docs/code-samples.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 

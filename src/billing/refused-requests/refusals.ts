@@ -1,4 +1,4 @@
-import { errorCauses } from '../../shared/error-causes.ts'
+import { errorCauses } from '../../shared/error-help.ts'
 import type { ApiError, ErrorCode } from '../../shared/errors.ts'
 
 /**

@@ -1,8 +1,9 @@
-import { errorTable } from '../../shared/errors.ts'
+import { errorCauses, errorRemedies } from '../../shared/error-help.ts'
+import { errorTable, type ErrorCode } from '../../shared/errors.ts'
 import { escapeHtml } from '../../shared/html.ts'
 import { documentedRoutes, type ApiDescription, type DocumentedRoute } from '../openapi.ts'
 import type { Content, Route } from '../route.ts'
-import { codeSamples, type SampleRequest } from './code-samples.ts'
+import { codeSamples, sdkSamples } from './code-samples.ts'
 import { errorExample } from './error-examples.ts'
 import { fieldsOf, type Field } from './fields.ts'
 import { sampleRequest } from './sample-request.ts'
@@ -19,7 +20,7 @@ const ORIGIN = 'http://origin.invalid'
 
 /**
  * An API on one readable page, generated from its routes, for readers who reach it at an origin such as
- * `https://weir.example`. Only "Try it" needs the script.
+ * `https://weir.example`. Only searching, copying and "Try it" need the script.
  */
 export function docsPage(
   api: ApiDescription,
@@ -35,7 +36,10 @@ export function docsPage(
 <title>${escapeHtml(api.title)} API</title>
 <link rel="stylesheet" href="${assets.style}"><script src="${assets.script}" defer></script></head><body>
 <a class="skip" href="#content">Skip to the content</a>
-<nav aria-label="Operations"><p class="title">${escapeHtml(api.title)}</p>${navigation.join('')}<a href="#errors">Errors</a><a href="${api.documentPath}">openapi.json</a></nav>
+<nav aria-label="Operations"><p class="title">${escapeHtml(api.title)}</p>
+<input type="search" aria-label="Search operations, fields and errors" placeholder="Search ( / )" autocomplete="off" hidden>
+<div id="found" hidden></div><p role="status"></p>
+<div id="operations">${navigation.join('')}<a href="#errors">Errors</a><a href="${api.documentPath}">openapi.json</a><a href="/console">Console</a></div></nav>
 <main id="content">
 <section id="introduction"><h1>${escapeHtml(api.title)} API</h1>
 <p>The base address is <code>${ORIGIN}${escapeHtml(api.base)}</code>.</p>
@@ -61,20 +65,29 @@ function section(api: ApiDescription, route: DocumentedRoute): string {
 ${inPath.length > 0 || query ? group(`${id}.parameters`, 'Parameters', '', [...inPath, ...(query ? fieldsOf(query) : [])], requiredOnes) : ''}
 ${request ? group(`${id}.request`, 'Request', request.contentType, fieldsOf(request.schema), requiredOnes) : ''}
 ${answers.map(([type, content]) => answerGroup(id, response.status, type, content)).join('\n')}
-${errors.length > 0 ? `${heading(`${id}.errors`, 'Errors', '')}<p>${errors.map(code).join(', ')}</p>` : ''}
+${errors.length > 0 ? `${heading(`${id}.errors`, 'Errors', '')}<p>${errors.map(errorLink).join(', ')}</p>` : ''}
 </div><div>
-${samples(id, sampleRequest(api, route, ORIGIN))}
+${samples(id, api, route)}
 ${tryForm(api, route)}
 ${answers.map(([type, content]) => example(type, content)).join('\n')}
 </div></div></section>`
 }
 
-function samples(id: string, request: SampleRequest): string {
-  const blocks = Object.entries(codeSamples).map(
-    ([language, sample], index) =>
-      `<details name="${id}.code"${index === 0 ? ' open' : ''}><summary>${language}</summary><pre><code>${escapeHtml(sample(request))}</code></pre></details>`,
+/** Tabs that need no script: the style shows the sample of the chosen language. */
+function samples(id: string, api: ApiDescription, route: DocumentedRoute): string {
+  const request = sampleRequest(api, route, ORIGIN)
+  const { variable, body } = request
+  const sdk = variable && body ? sdkSamples({ base: ORIGIN + api.base, path: route.path, variable, body }) : undefined
+  const languages = Object.entries({ ...codeSamples, ...sdk })
+  const tabs = languages.map(
+    ([language], index) =>
+      `<label><input type="radio" name="${id}.language" value="${language}"${index === 0 ? ' checked' : ''}>${language}</label>`,
   )
-  return `<h3 id="${id}.code">Code${anchor(`${id}.code`, 'the code')}</h3>${blocks.join('')}`
+  const blocks = languages.map(
+    ([language, sample]) => `<pre data-language="${language}"><code>${escapeHtml(sample(request))}</code></pre>`,
+  )
+  return `<h3 id="${id}.code">Code${anchor(`${id}.code`, 'the code')}</h3>
+<div class="samples"><div class="tabs" role="radiogroup" aria-label="Language">${tabs.join('')}</div>${blocks.join('')}</div>`
 }
 
 function example(type: string, { example: value }: Content): string {
@@ -101,7 +114,7 @@ function group(
   const items = fields.map(({ name, isRequired, type, description }) => {
     const depth = name.split('.').length - 1
     const note = remark(isRequired)
-    return `<div class="depth-${depth}"><dt>${code(name)}${note === '' ? '' : ` <em>${note}</em>`}</dt><dd><span class="type">${escapeHtml(sentence(type))}</span> ${escapeHtml(description)}</dd></div>`
+    return `<div id="${escapeHtml(`${id}.${name}`)}" class="depth-${depth}"><dt>${code(name)}${note === '' ? '' : ` <em>${note}</em>`}</dt><dd><span class="type">${escapeHtml(sentence(type))}</span> ${escapeHtml(description)}</dd></div>`
   })
   return `${heading(id, title, contentType)}${items.length === 0 ? '' : `<dl>${items.join('')}</dl>`}`
 }
@@ -117,17 +130,27 @@ function anchor(id: string, name: string): string {
 }
 
 function errorSection(): string {
-  const rows = Object.entries(errorTable).map(
-    ([name, { status, retryAfter }]) =>
-      `<tr><td><code>${name}</code></td><td>${status}</td><td>${retryText(retryAfter)}</td></tr>`,
-  )
+  const items = (Object.keys(errorTable) as ErrorCode[]).map((name) => {
+    const { status, retryAfter } = errorTable[name]
+    return `<div id="error-${name}"><dt>${code(name)} <em>${status}${retryText(retryAfter)}</em></dt><dd><span class="type">${marked(errorCauses[name])}</span> ${marked(errorRemedies[name])}</dd></div>`
+  })
   return `<section id="errors"><h2>Errors${anchor('errors', 'Errors')}</h2>
 <p>The body always has this form. If a response has <code>Retry-After</code>, wait that long and add some jitter.
 With <code>X-Should-Retry: false</code>, waiting does not help: the same request would be refused again.</p>
 <pre><code>${escapeHtml(JSON.stringify(errorExample('invalid_value').body(), null, 2))}</code></pre>
-<table><thead><tr><th>Code</th><th>Status</th><th>Retry-After</th></tr></thead><tbody>
-${rows.join('\n')}
-</tbody></table></section>`
+<dl>${items.join('\n')}</dl></section>`
+}
+
+function errorLink(name: ErrorCode): string {
+  return `<a href="#error-${name}">${code(name)}</a>`
+}
+
+/** Text with `code` in it. */
+function marked(text: string): string {
+  return text
+    .split('`')
+    .map((part, index) => (index % 2 === 1 ? code(part) : escapeHtml(part)))
+    .join('')
 }
 
 function sentence(text: string): string {
@@ -145,5 +168,5 @@ function breakable(path: string): string {
 
 function retryText(retryAfter: number | 'computed' | null): string {
   if (retryAfter === null) return ''
-  return retryAfter === 'computed' ? 'depends' : `${retryAfter} s`
+  return `, with Retry-After${retryAfter === 'computed' ? '' : `: ${retryAfter}`}`
 }

@@ -1,6 +1,6 @@
 /**
- * "Try it" on the docs page. The key stays in the memory of this page: it is in no storage, no cookie and no address,
- * and it is sent to this origin alone.
+ * The docs page: search, tabs that change together, copy buttons, and "Try it". The key stays in the memory of this page:
+ * it is in no storage, no cookie and no address, and it is sent to this origin alone.
  */
 
 /** A longer answer is cut off. */
@@ -9,6 +9,105 @@ const TEXT = /^(text\/|application\/(json|x-ndjson))/
 
 // Behind a proxy, only the browser knows for sure how the page was reached.
 for (const element of document.querySelectorAll('.origin')) element.textContent = location.origin
+
+const search = document.querySelector('input[type=search]')
+const found = document.querySelector('#found')
+const FOUND_MAX = 40
+
+/** What can be found: operations by method, path and summary; fields and errors by their names and their section. */
+const targets = [
+  ...[...document.querySelectorAll('main > section > h2')].map((heading) => {
+    const { id } = heading.parentElement
+    const [summary] = heading.parentElement.querySelectorAll('p > strong:first-child')
+    return { id, title: titleOf(heading), about: summary?.textContent ?? '' }
+  }),
+  ...[...document.querySelectorAll('dl > [id]')].map((field) => ({
+    id: field.id,
+    title: field.querySelector('code').textContent,
+    about: titleOf(field.closest('section').querySelector('h2')),
+  })),
+]
+
+function titleOf(heading) {
+  return heading.textContent.replace(/#$/, '').trim()
+}
+
+function matches() {
+  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean)
+  return targets.filter(({ title, about }) => {
+    const text = `${title} ${about}`.toLowerCase()
+    return words.every((word) => text.includes(word))
+  })
+}
+
+function showFound() {
+  const isSearching = search.value.trim() !== ''
+  found.hidden = !isSearching
+  document.querySelector('#operations').hidden = isSearching
+  const all = isSearching ? matches() : []
+  found.replaceChildren(
+    ...all.slice(0, FOUND_MAX).map(({ id, title, about }) => {
+      const link = document.createElement('a')
+      link.href = `#${encodeURIComponent(id)}`
+      const note = document.createElement('small')
+      note.textContent = about
+      link.append(title, note)
+      return link
+    }),
+  )
+  const more = all.length > FOUND_MAX ? `, the first ${FOUND_MAX} are shown` : ''
+  document.querySelector('nav [role=status]').textContent = isSearching ? `${all.length} found${more}` : ''
+}
+
+search.hidden = false
+search.addEventListener('input', showFound)
+search.addEventListener('keydown', ({ key }) => {
+  if (key === 'Enter') found.querySelector('a')?.click()
+  if (key !== 'Escape') return
+  search.value = ''
+  showFound()
+})
+document.addEventListener('keydown', (event) => {
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.target.matches('input, textarea, select')) return
+  event.preventDefault()
+  search.focus()
+})
+
+/** Chooses a language in all samples. */
+function chooseLanguage(language) {
+  for (const input of document.querySelectorAll('.tabs input')) if (input.value === language) input.checked = true
+}
+for (const tabs of document.querySelectorAll('.tabs')) {
+  tabs.addEventListener('change', ({ target }) => {
+    const { top } = tabs.getBoundingClientRect()
+    chooseLanguage(target.value)
+    // Samples above have another height now. Keep this one where it is.
+    scrollBy(0, tabs.getBoundingClientRect().top - top)
+  })
+}
+
+for (const block of document.querySelectorAll('main pre:not(.try pre)')) {
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.className = 'copy'
+  button.textContent = 'Copy'
+  button.addEventListener('click', async () => {
+    button.textContent = (await isCopied(block.querySelector('code'))) ? 'Copied' : 'Press Ctrl+C'
+    setTimeout(() => (button.textContent = 'Copy'), 2000)
+  })
+  block.append(button)
+}
+
+/** Browsers allow the clipboard only on pages with HTTPS and on localhost. Elsewhere, select the text. */
+async function isCopied(element) {
+  try {
+    await navigator.clipboard.writeText(element.textContent)
+    return true
+  } catch {
+    getSelection().selectAllChildren(element)
+    return false
+  }
+}
 
 const keys = document.querySelectorAll('input[name=key]')
 for (const input of keys) {
