@@ -532,7 +532,6 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'invoices/priced-sums.ts',
     'invoices/queries/adjustment-notes.ts',
     'invoices/queries/invoices.ts',
-    'invoices/queries/link-secret.ts',
     'invoices/routes/console-invoices.ts',
     'invoices/routes/invoice-lines.ts',
     'invoices/routes/invoice-rows.ts',

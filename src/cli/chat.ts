@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { Agent, request } from 'undici'
 import { eventSplitter } from '../shared/event-stream.ts'
 import { borrowKey, findService } from '../operate/running-service.ts'
-import { CommandFailed, configOf, parseFlags, text, UsageError, type Command } from './command.ts'
+import { CommandFailed, configOf, parseFlags, UsageError, type Command } from './command.ts'
 import { viewOn } from './terminal/view.ts'
 
 interface Message {
@@ -44,7 +44,7 @@ ${CHAT_HELP}
     if (!service) {
       throw new UsageError(`no service is running on ${dataDir}; start it with npm start, or name another with --data`)
     }
-    const lent = await borrowKey(dataDir, text(flags, 'workspace') ?? WORKSPACE).catch(unanswered)
+    const lent = await borrowKey(dataDir, flags.text('workspace') ?? WORKSPACE).catch(unanswered)
     if (!lent) throw new CommandFailed('the service has just stopped')
     if ('error' in lent) throw new CommandFailed(`${lent.error} Choose another one with --workspace.`)
     try {

@@ -28,12 +28,48 @@ export class CommandFailed extends Error {}
 /** A check found problems and has printed them. Only makes the command exit with status 1. */
 export class ProblemsFound extends Error {}
 
-export interface Flags {
+const common = { config: 'string', data: 'string', json: 'boolean', debug: 'boolean' } as const
+
+/** The options and arguments that a command was given. */
+export class Flags {
   readonly values: Readonly<Record<string, string | boolean | undefined>>
   readonly positionals: readonly string[]
-}
 
-const common = { config: 'string', data: 'string', json: 'boolean', debug: 'boolean' } as const
+  constructor({ values, positionals }: Pick<Flags, 'values' | 'positionals'>) {
+    this.values = values
+    this.positionals = positionals
+  }
+
+  text(name: string): string | undefined {
+    return this.values[name] as string | undefined
+  }
+
+  requiredText(name: string): string {
+    const value = this.text(name)
+    if (value === undefined || value === '') throw new UsageError(`--${name} is required`)
+    return value
+  }
+
+  /** How many rows of a list to print at a time. */
+  limit(): number {
+    const limit = this.text('limit') ?? '1000'
+    if (/^\d{1,5}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 10_000) return Number(limit)
+    throw new UsageError('--limit must be a whole number from 1 to 10000')
+  }
+
+  /** Refuses arguments that an action does not take. They are never ignored: they may be a mistyped option. */
+  refuseMore(words: number): void {
+    const extra = this.positionals[words]
+    if (extra === undefined) return
+    const advice = words === 0 ? '' : '; put names with spaces in quotes'
+    throw new UsageError(`unexpected argument "${extra}"${advice}`)
+  }
+
+  /** Prints one JSON object with --json, otherwise a text view of the same data. */
+  print(data: object, human: (view: View) => string): void {
+    process.stdout.write(this.values['json'] ? `${JSON.stringify(data)}\n` : `${human(viewOn(process.stdout))}\n`)
+  }
+}
 
 /** `words` is how many arguments the command takes besides its options, such as 2 for `revoke ID`. */
 export function parseFlags(
@@ -43,8 +79,8 @@ export function parseFlags(
 ): Flags {
   const options = Object.fromEntries(Object.entries({ ...common, ...flags }).map(([name, type]) => [name, { type }]))
   try {
-    const parsed = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
-    refuseMore(parsed, words)
+    const parsed = new Flags(parseArgs({ args: [...args], options, allowPositionals: true, strict: true }))
+    parsed.refuseMore(words)
     return parsed
   } catch (error) {
     if (error instanceof UsageError) throw error
@@ -52,38 +88,13 @@ export function parseFlags(
   }
 }
 
-/** Refuses arguments that an action does not take. They are never ignored: they may be a mistyped option. */
-export function refuseMore({ positionals }: Flags, words: number): void {
-  const extra = positionals[words]
-  if (extra === undefined) return
-  const advice = words === 0 ? '' : '; put names with spaces in quotes'
-  throw new UsageError(`unexpected argument "${extra}"${advice}`)
-}
-
 /** Node's message is long; our hint to --help replaces the rest. */
 function firstSentence(message: string): string {
   return message.split(/\.(?:\s|$)/, 1)[0] ?? message
 }
 
-export function text(flags: Flags, name: string): string | undefined {
-  return flags.values[name] as string | undefined
-}
-
-export function requiredText(flags: Flags, name: string): string {
-  const value = text(flags, name)
-  if (value === undefined || value === '') throw new UsageError(`--${name} is required`)
-  return value
-}
-
-/** How many rows of a list to print at a time. */
-export function limitOf(flags: Flags): number {
-  const limit = text(flags, 'limit') ?? '1000'
-  if (/^\d{1,5}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 10_000) return Number(limit)
-  throw new UsageError('--limit must be a whole number from 1 to 10000')
-}
-
 export function overridesOf(flags: Flags): Overrides {
-  return { config: text(flags, 'config'), data: text(flags, 'data'), port: text(flags, 'port') }
+  return { config: flags.text('config'), data: flags.text('data'), port: flags.text('port') }
 }
 
 export function configOf(flags: Flags): Config {
@@ -102,7 +113,7 @@ export function sqliteConfigOf(flags: Flags, instead: string): Config {
  * command that changes something if a configuration or an option names the directory.
  */
 function requireLedger(flags: Flags, config: Config, { changes }: { changes: boolean }): void {
-  const isNamed = text(flags, 'data') !== undefined
+  const isNamed = flags.text('data') !== undefined
   const isConfigured = config.file !== undefined || sourceOf(config, 'data_dir') !== 'default'
   if (isNamed || (isConfigured && changes) || hasLedger(config)) return
   throw new CommandFailed(
@@ -177,9 +188,4 @@ function systemUser(): string {
   } catch {
     return `user ${process.getuid?.() ?? 'unknown'}`
   }
-}
-
-/** Prints one JSON object with --json, otherwise a text view of the same data. */
-export function print(flags: Flags, data: object, human: (view: View) => string): void {
-  process.stdout.write(flags.values['json'] ? `${JSON.stringify(data)}\n` : `${human(viewOn(process.stdout))}\n`)
 }

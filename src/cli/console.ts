@@ -1,5 +1,5 @@
 import { consoleLinkOf, findService } from '../operate/running-service.ts'
-import { CommandFailed, configOf, parseFlags, print, text, UsageError, withStore, type Command } from './command.ts'
+import { CommandFailed, configOf, parseFlags, UsageError, withStore, type Command } from './command.ts'
 
 export const consoleLink: Command = {
   summary: 'print a fresh link that signs in to a console',
@@ -13,7 +13,7 @@ with --workspace to the console of a workspace. It works once, within
   async run(args) {
     const flags = parseFlags(args, { workspace: 'string' })
     const { dataDir } = configOf(flags)
-    const workspace = text(flags, 'workspace')
+    const workspace = flags.text('workspace')
     if (!findService(dataDir)) {
       throw new UsageError(`no service is running on ${dataDir}; start it with npm start, or name another with --data`)
     }
@@ -21,7 +21,7 @@ with --workspace to the console of a workspace. It works once, within
     const url = await withStore(flags, { changes: false }, ({ record }) =>
       record({ ...action, state: async () => undefined }, () => issued(dataDir, workspace)),
     )
-    print(flags, { url, workspace: workspace ?? null }, ({ paint }) =>
+    flags.print({ url, workspace: workspace ?? null }, ({ paint }) =>
       [paint('cyan', url), paint('dim', 'It signs in once, within 30 minutes.')].join('\n'),
     )
   },

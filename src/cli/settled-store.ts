@@ -1,6 +1,5 @@
-import { journalFolder } from '../ledger/journal/journal-files-on-disk.ts'
 import { existsSync } from 'node:fs'
-import { journalFiles } from '../ledger/journal/journal-files-on-disk.ts'
+import { journalFiles, journalFolder } from '../ledger/journal/journal-files-on-disk.ts'
 import { journalOwner } from '../ledger/journal/journal-owner.ts'
 import { applyJournal, closeJournal } from '../ledger/recovery.ts'
 import type { Store } from '../store/store.ts'

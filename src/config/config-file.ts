@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { Type, type Static, type TInteger, type TString } from 'typebox'
+import { Type, type Static, type TInteger, type TProperties, type TString } from 'typebox'
 import { modelsSchema } from '../catalog/file.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
 import { memoryToParse } from '../shared/json/json-body.ts'
@@ -66,36 +66,28 @@ const files = Type.Union([
   ),
 ])
 
+/** A part of the file whose fields may all be left out. */
+const section = <Fields extends TProperties>(fields: Fields) =>
+  Type.Optional(Type.Partial(Type.Object(fields, closed), closed))
+
 export const configSchema = Type.Object(
   {
-    server: Type.Optional(
-      Type.Object(
-        {
-          host: Type.Optional(Type.String({ minLength: 1 })),
-          port: Type.Optional(port()),
-          admin_host: Type.Optional(Type.String({ minLength: 1 })),
-          admin_port: Type.Optional(port()),
-          tls: Type.Optional(
-            Type.Object({ cert: Type.String({ minLength: 1 }), key: Type.String({ minLength: 1 }) }, closed),
-          ),
-          drain_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 3_600_000 })),
-          max_body_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
-          max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-        },
-        closed,
-      ),
-    ),
+    server: section({
+      host: Type.String({ minLength: 1 }),
+      port: port(),
+      admin_host: Type.String({ minLength: 1 }),
+      admin_port: port(),
+      tls: Type.Object({ cert: Type.String({ minLength: 1 }), key: Type.String({ minLength: 1 }) }, closed),
+      drain_ms: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
+      max_body_bytes: Type.Integer({ minimum: 1024, maximum: 1_073_741_824 }),
+      max_request_memory_bytes: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+    }),
     data_dir: Type.Optional(Type.String({ minLength: 1 })),
     database: Type.Optional(Type.String({ pattern: DATABASE.source, expected: DATABASE_RULE })),
-    ledger: Type.Optional(
-      Type.Object(
-        {
-          max_journal_bytes: Type.Optional(Type.Integer({ minimum: 1_048_576, maximum: 1_099_511_627_776 })),
-          wait_for: Type.Optional(Type.Enum(['journal', 'database'])),
-        },
-        closed,
-      ),
-    ),
+    ledger: section({
+      max_journal_bytes: Type.Integer({ minimum: 1_048_576, maximum: 1_099_511_627_776 }),
+      wait_for: Type.Enum(['journal', 'database']),
+    }),
     coordination: Type.Optional(Type.String({ pattern: COORDINATION.source, expected: COORDINATION_RULE })),
     operator_token: Type.Optional(Type.String({ pattern: TOKEN.source, expected: TOKEN_RULE })),
     seller: Type.Optional(
@@ -111,56 +103,29 @@ export const configSchema = Type.Object(
         closed,
       ),
     ),
-    invoice: Type.Optional(
-      Type.Object(
-        {
-          fonts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 20 })),
-          link_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 3650 })),
-        },
-        closed,
-      ),
-    ),
-    rate_limit: Type.Optional(
-      Type.Object(
-        {
-          requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-          unauthenticated_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-        },
-        closed,
-      ),
-    ),
-    images: Type.Optional(
-      Type.Object(
-        {
-          allowed_hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 1000 })),
-          max_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
-          max_side_px: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-        },
-        closed,
-      ),
-    ),
-    prompts: Type.Optional(
-      Type.Object(
-        {
-          changing_lines: Type.Optional(Type.Array(Type.String({ minLength: 4, maxLength: 200 }), { maxItems: 20 })),
-        },
-        closed,
-      ),
-    ),
+    invoice: section({
+      fonts: Type.Array(Type.String({ minLength: 1 }), { maxItems: 20 }),
+      link_days: Type.Integer({ minimum: 1, maximum: 3650 }),
+    }),
+    rate_limit: section({
+      requests_per_minute: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
+      unauthenticated_per_minute: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
+    }),
+    images: section({
+      allowed_hosts: Type.Array(Type.String({ minLength: 1 }), { maxItems: 1000 }),
+      max_bytes: Type.Integer({ minimum: 1024, maximum: 1_073_741_824 }),
+      max_side_px: Type.Integer({ minimum: 1, maximum: 65_535 }),
+    }),
+    prompts: section({
+      changing_lines: Type.Array(Type.String({ minLength: 4, maxLength: 200 }), { maxItems: 20 }),
+    }),
     files: Type.Optional(files),
-    audio: Type.Optional(
-      Type.Object(
-        {
-          max_upload_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
-          max_spool_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_099_511_627_776 })),
-        },
-        closed,
-      ),
-    ),
-    console: Type.Optional(Type.Object({ models: Type.Optional(Type.Enum(['members', 'public'])) }, closed)),
-    log: Type.Optional(
-      Type.Object({ level: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error', 'silent'])) }, closed),
-    ),
+    audio: section({
+      max_upload_bytes: Type.Integer({ minimum: 1024, maximum: 1_073_741_824 }),
+      max_spool_bytes: Type.Integer({ minimum: 1024, maximum: 1_099_511_627_776 }),
+    }),
+    console: section({ models: Type.Enum(['members', 'public']) }),
+    log: section({ level: Type.Enum(['debug', 'info', 'warn', 'error', 'silent']) }),
     models: Type.Optional(modelsSchema),
     catalog: Type.Optional(Type.String({ minLength: 1 })),
   },

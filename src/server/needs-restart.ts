@@ -7,7 +7,7 @@ export const needsRestartSchema = Type.Array(
     key: Type.String({ description: 'As in weir.yaml. catalog: the models are in another file now.' }),
     value: Type.String({ description: 'What the file says now.' }),
   }),
-  { description: 'Settings that changed in the file and that the service applies only when it restarts.' },
+  { description: 'Settings that changed in the file and that the service applies only when it restarts.', example: [] },
 )
 
 export function pendingView({ key, value }: PendingSetting): { readonly key: string; readonly value: string } {

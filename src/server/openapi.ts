@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 import { errorTable, waitingHelps, type ErrorCode } from '../shared/errors.ts'
-import { errorSchema } from './common-schema.ts'
+import { errorSchema, type SchemaParts } from './common-schema.ts'
 import { errorExample } from './docs/error-examples.ts'
 import type { Content, ErrorShape, HeaderDescription, Operation, Route } from './route.ts'
 
@@ -109,9 +109,9 @@ function toMedia({ schema, example }: Content): object {
   return { schema: published(schema), example }
 }
 
-/** A schema without `expected`, our own keyword for the wording of an error. It makes a good description. */
+/** A schema without our own keywords. `expected`, the wording of an error, makes a good description. */
 function published(schema: TSchema): object {
-  const { expected, properties, items, anyOf, ...rest } = schema as SchemaParts
+  const { expected, example: _, properties, items, anyOf, ...rest } = schema as SchemaParts
   return {
     ...(expected === undefined ? {} : { description: `${expected.charAt(0).toUpperCase()}${expected.slice(1)}.` }),
     ...rest,
@@ -121,13 +121,6 @@ function published(schema: TSchema): object {
     ...(items && { items: published(items) }),
     ...(anyOf && { anyOf: anyOf.map(published) }),
   }
-}
-
-interface SchemaParts {
-  readonly expected?: string
-  readonly properties?: Readonly<Record<string, TSchema>>
-  readonly items?: TSchema
-  readonly anyOf?: readonly TSchema[]
 }
 
 function pathParameters({ parameters = {} }: Operation): readonly object[] {

@@ -1,5 +1,6 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ApiError, ErrorCode } from '../shared/errors.ts'
+import { exampleOf } from './common-schema.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Routes as data. The router, the OpenAPI document and the docs page are all generated from the same list. */
@@ -103,9 +104,10 @@ export function openRoute<const Path extends string>(
   return { method: 'GET', path, access: 'open', operation, answer }
 }
 
+/** Without an example of its own, it has that of its schema. */
 export function jsonResponse(
   schema: TSchema,
-  example: unknown,
+  example = exampleOf(schema),
   status: ResponseDescription['status'] = 200,
 ): ResponseDescription {
   return { status, content: { 'application/json': { schema, example } } }

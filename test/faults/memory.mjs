@@ -107,7 +107,7 @@ export default [
   },
   {
     name: 'tokenizer-error-quotes-the-input-in-the-log',
-    file: 'src/inference/embeddings/token-ids.ts',
+    file: 'src/inference/embeddings/job.ts',
     find: "    } catch {\n      // The decoder's own message quotes the input, which must not be logged.\n      throw new ApiError('invalid_value', 'The input has a number that is not a token id of cl100k_base.', {\n",
     replace:
       "    } catch (cause) {\n      if (cause) throw cause\n      throw new ApiError('invalid_value', 'The input has a number that is not a token id of cl100k_base.', {\n",

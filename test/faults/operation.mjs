@@ -233,7 +233,7 @@ export default [
   },
   {
     name: 'hub-hash-not-checked',
-    file: 'src/local-models/files/hub-file.ts',
+    file: 'src/local-models/files/file-sources.ts',
     find: 'if (actual !== etag) throw',
     replace: 'if (actual === undefined) throw',
     tests: ['local-models/model-files'],

@@ -367,7 +367,7 @@ export default [
   },
   {
     name: 'data-url-type-not-compared',
-    file: 'src/inference/chat/data-url.ts',
+    file: 'src/inference/chat/messages.ts',
     find: "if (type !== declared?.replace('jpg', 'jpeg')) {",
     replace: 'if (type === undefined) {',
     tests: ['inference/vision.http'],

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
 import { backup } from '../../src/operate/backup/commands/backup.ts'
-import { CommandFailed, UsageError, type Command } from '../../src/cli/command.ts'
+import { CommandFailed, Flags, UsageError, type Command } from '../../src/cli/command.ts'
 import { journal } from '../../src/ledger/commands/journal.ts'
 import { migrate } from '../../src/store/commands/migrate.ts'
 import { recordedLoad, type Replay } from '../../src/queue/commands/recorded-load.ts'
@@ -194,7 +194,7 @@ describe('a load that is replayed from the ledger', () => {
       ],
     }
     writeFileSync(file, stringify({ models: [modelEntry(['http://127.0.0.1:9/v1']), reserved] }))
-    const flags = { values: { config: file, data: dataDir }, positionals: [] }
+    const flags = new Flags({ values: { config: file, data: dataDir }, positionals: [] })
     const day: Replay = { model: 'test-8b', workspace: undefined, from: '2025-03-15', to: '2025-03-15' }
     return { books, read: (replay: Partial<Replay> = {}) => recordedLoad(flags, { ...day, ...replay }) }
   }

@@ -9,13 +9,18 @@ import { whisperModels } from './whisper.ts'
  * in this order. Their prices are examples.
  */
 
-const boxed = (role: string, path: string, bytes: number, sha256: string): ModelFile => ({
-  role,
-  path,
-  bytes,
-  sha256,
-  sources: [],
-})
+/** The files in a folder of models/. The name of a file is its role. */
+const boxed = (
+  folder: string,
+  files: Readonly<Record<string, readonly [bytes: number, sha256: string]>>,
+): ModelFile[] =>
+  Object.entries(files).map(([name, [bytes, sha256]]) => ({
+    role: name.replace(/\.\w+$/, '').replace('_', '-'),
+    path: `${folder}/${name}`,
+    bytes,
+    sha256,
+    sources: [],
+  }))
 
 const starterImage: ManifestModel = {
   catalog: {
@@ -36,32 +41,12 @@ const starterImage: ManifestModel = {
   license: 'Apache-2.0',
   delivery: 'box',
   memoryBytes: 250 * MEGABYTE,
-  files: [
-    boxed(
-      'config',
-      'starter-image/config.json',
-      607,
-      'f6866d35239c852b4430d68e28bafe37e213ee3b226e557dbec9cbd07128b749',
-    ),
-    boxed(
-      'tokenizer',
-      'starter-image/tokenizer.json',
-      29_931,
-      '269662853f1582a71d01fb9f3d9174716deb1a940163e2788b77f9fa213c67b7',
-    ),
-    boxed(
-      'text-encoder',
-      'starter-image/text_encoder.onnx',
-      2_200_675,
-      'd122c5ccce514a43be706512892fdd2cddb38887d4506804073d6f0e65fb2a94',
-    ),
-    boxed(
-      'denoise-step',
-      'starter-image/denoise_step.onnx',
-      14_092_149,
-      '2c1f2f5fc0ac37a2601fd9f91b62bf05ab7273c59f678d5f39aa0881ed0e4997',
-    ),
-  ],
+  files: boxed('starter-image', {
+    'config.json': [607, 'f6866d35239c852b4430d68e28bafe37e213ee3b226e557dbec9cbd07128b749'],
+    'tokenizer.json': [29_931, '269662853f1582a71d01fb9f3d9174716deb1a940163e2788b77f9fa213c67b7'],
+    'text_encoder.onnx': [2_200_675, 'd122c5ccce514a43be706512892fdd2cddb38887d4506804073d6f0e65fb2a94'],
+    'denoise_step.onnx': [14_092_149, '2c1f2f5fc0ac37a2601fd9f91b62bf05ab7273c59f678d5f39aa0881ed0e4997'],
+  }),
 }
 
 const starterVision: ManifestModel = {
@@ -84,32 +69,12 @@ const starterVision: ManifestModel = {
   license: 'Apache-2.0',
   delivery: 'box',
   memoryBytes: 200 * MEGABYTE,
-  files: [
-    boxed(
-      'config',
-      'starter-vision/config.json',
-      274,
-      '08f0b23b9729ad10f9d120d6461cd097e758297b12930983422f2783526c69e0',
-    ),
-    boxed(
-      'tokenizer',
-      'starter-vision/tokenizer.json',
-      29_931,
-      '269662853f1582a71d01fb9f3d9174716deb1a940163e2788b77f9fa213c67b7',
-    ),
-    boxed(
-      'encoder',
-      'starter-vision/encoder.onnx',
-      6_328_239,
-      '863a93969db6194410b0bbf3b0780cf5c0db5e55dc2965665b42ab9b9d025faf',
-    ),
-    boxed(
-      'decoder',
-      'starter-vision/decoder.onnx',
-      7_123_894,
-      '1d2f8d4aef7dae1fe2458a5f813d6335e056a545b5b6af858bb647f2d012e5d7',
-    ),
-  ],
+  files: boxed('starter-vision', {
+    'config.json': [274, '08f0b23b9729ad10f9d120d6461cd097e758297b12930983422f2783526c69e0'],
+    'tokenizer.json': [29_931, '269662853f1582a71d01fb9f3d9174716deb1a940163e2788b77f9fa213c67b7'],
+    'encoder.onnx': [6_328_239, '863a93969db6194410b0bbf3b0780cf5c0db5e55dc2965665b42ab9b9d025faf'],
+    'decoder.onnx': [7_123_894, '1d2f8d4aef7dae1fe2458a5f813d6335e056a545b5b6af858bb647f2d012e5d7'],
+  }),
 }
 
 const miniLmPackage = {

@@ -1,5 +1,4 @@
-import type { UsageFilter } from '../../ledger/rows.ts'
-import type { LedgerRow } from '../../ledger/rows.ts'
+import type { LedgerRow, UsageFilter } from '../../ledger/rows.ts'
 import type { UsageSums } from './usage-sums.ts'
 
 /** Reports for people: the newest requests, and usage over time. */

@@ -11,8 +11,6 @@ import {
   CommandFailed,
   configOf,
   parseFlags,
-  print,
-  refuseMore,
   UsageError,
   withStore,
   type Command,
@@ -41,9 +39,9 @@ it is complete. "remove" deletes its files.`,
     const files = modelFiles(config.modelsDir, { environment: config.environment })
     const runtime = runtimeFiles({ environment: config.environment })
     if (action === 'list') {
-      refuseMore(flags, 1)
+      flags.refuseMore(1)
       const data = config.catalog.read().map((model) => viewOf(model, files, runtime.stateOf()))
-      return print(flags, { object: 'list', data }, (shown) => modelsText(data, shown))
+      return flags.print({ object: 'list', data }, (shown) => modelsText(data, shown))
     }
     if (action !== 'pull' && action !== 'remove') throw new UsageError('choose an action: list, pull or remove')
     if (!slug) throw new UsageError(`give the slug of a model: weir models ${action} SLUG`)
@@ -74,13 +72,13 @@ async function pull(flags: Flags, files: ModelFiles, runtime: RuntimeFiles, slug
     .then(() => files.pull(slug, { onProgress }))
     .catch(explainFailure)
     .finally(() => screen?.close())
-  print(flags, { model: slug, state: 'ready' }, () => `${slug} is ready.`)
+  flags.print({ model: slug, state: 'ready' }, () => `${slug} is ready.`)
 }
 
 async function remove(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
   const { removed, alsoGone } = await files.remove(slug).catch(explainFailure)
   const others = alsoGone.length > 0 ? ` That also removed ${alsoGone.join(', ')}, which shared its files.` : ''
-  print(flags, { model: slug, removed, also_gone: alsoGone }, () => `${slug} has been removed.${others}`)
+  flags.print({ model: slug, removed, also_gone: alsoGone }, () => `${slug} has been removed.${others}`)
 }
 
 interface ModelView {

@@ -5,7 +5,7 @@ import type { CatalogSource } from '../file.ts'
 import { lossesIn } from '../lost-prices.ts'
 import { ConfigError } from '../../shared/checked-yaml.ts'
 import type { PendingSetting } from '../../shared/settings.ts'
-import { nullable } from '../../server/common-schema.ts'
+import { EXAMPLE_MODEL, nullable } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { needsRestartSchema, pendingView } from '../../server/needs-restart.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
@@ -20,18 +20,26 @@ export interface CatalogParts {
 }
 
 const previewSchema = Type.Object({
-  file: nullable(Type.String(), 'null: the catalog is built in.'),
+  file: nullable(Type.String({ example: '/srv/weir/weir.yaml' }), 'null: the catalog is built in.'),
   mistakes: Type.Array(Type.String(), {
     description: 'With their lines. With any of them, the catalog is not applied.',
+    example: [],
   }),
   needs_restart: needsRestartSchema,
-  losses: Type.Array(Type.String(), { description: 'What would be lost. With any of them, a reload needs force.' }),
+  losses: Type.Array(Type.String(), {
+    description: 'What would be lost. With any of them, a reload needs force.',
+    example: [],
+  }),
   changes: Type.Array(
     Type.Object({
-      model: Type.String(),
-      change: Type.Enum(['added', 'removed', 'changed']),
+      model: Type.String({ example: EXAMPLE_MODEL }),
+      change: Type.Enum(['added', 'removed', 'changed'], { example: 'changed' }),
       fields: Type.Array(
-        Type.Object({ field: Type.String(), before: nullable(Type.String()), after: nullable(Type.String()) }),
+        Type.Object({
+          field: Type.String({ example: 'pricing.input_per_million' }),
+          before: nullable(Type.String({ example: '0.10' })),
+          after: nullable(Type.String({ example: '0.12' })),
+        }),
       ),
     }),
   ),
@@ -46,19 +54,7 @@ export function catalogRoutes(parts: CatalogParts): readonly OperatorRoute[] {
       id: 'previewCatalog',
       summary: 'Preview the catalog',
       description: 'Reads the catalog file and reports what a reload would change. Nothing is applied.',
-      response: jsonResponse(previewSchema, {
-        file: '/srv/weir/weir.yaml',
-        mistakes: [],
-        needs_restart: [],
-        losses: [],
-        changes: [
-          {
-            model: 'huggingfacetb/smollm2-135m-instruct',
-            change: 'changed',
-            fields: [{ field: 'pricing.input_per_million', before: '0.10', after: '0.12' }],
-          },
-        ],
-      }),
+      response: jsonResponse(previewSchema),
       errors: [],
       async answer({ exchange }) {
         exchange.sendJson(JSON.stringify({ file: parts.catalogSource.file ?? null, ...previewOf(parts) }))

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors.ts'
 import type { Workspace } from '../../workspaces/workspace.ts'
 import { CONSOLE_BASE } from '../../server/console/session-route.ts'
 import { jsonResponse, openRoute, type OpenRoute } from '../../server/route.ts'
-import { modelListExample, modelListSchema } from './model-schema.ts'
+import { modelListSchema } from './model-schema.ts'
 import { listModels, type ModelsParts } from './models.ts'
 
 /** The models and their list prices without signing in, if the operator allows that. */
@@ -33,7 +33,7 @@ export function publicModelsRoute(parts: PublicModelsParts): OpenRoute {
         id: 'publicModels',
         summary: 'Models for visitors',
         description: 'The models with their list prices, if console.models is public.',
-        response: jsonResponse(modelListSchema, modelListExample),
+        response: jsonResponse(modelListSchema),
         errors: ['missing_api_key', 'rate_limit_exceeded'],
       },
     ),

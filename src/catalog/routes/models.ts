@@ -22,13 +22,8 @@ import type { Workspace } from '../../workspaces/workspace.ts'
 import type { Engine } from '../../engines/engine.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
-import {
-  modelDetailExample,
-  modelDetailSchema,
-  modelEntryExample,
-  modelListExample,
-  modelListSchema,
-} from './model-schema.ts'
+import { EXAMPLE_MODEL } from '../../server/common-schema.ts'
+import { modelDetailSchema, modelListSchema } from './model-schema.ts'
 
 /** The catalog as one workspace sees it. */
 export interface ModelsParts {
@@ -54,7 +49,7 @@ const listQuery = Type.Object({
   ),
 })
 
-const slugDescription = { description: 'The slug of the model, or a short id.', example: modelEntryExample.id }
+const slugDescription = { description: 'The slug of the model, or a short id.', example: EXAMPLE_MODEL }
 
 const detailQuery = Type.Object({ slug: Type.String(slugDescription) })
 
@@ -68,7 +63,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       summary: 'List models',
       description: 'The models that this key can call now, with the prices that apply to its workspace.',
       query: listQuery,
-      response: jsonResponse(modelListSchema, modelListExample),
+      response: jsonResponse(modelListSchema),
       errors: ['invalid_value'],
       answer: async ({ exchange, caller, query }) =>
         exchange.sendJson(JSON.stringify(listModels(parts, caller.workspace, query, knownParameters))),
@@ -80,7 +75,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       summary: 'One model',
       description: 'A single model with its description, short ids and queue limits.',
       query: detailQuery,
-      response: jsonResponse(modelDetailSchema, modelDetailExample),
+      response: jsonResponse(modelDetailSchema),
       errors: ['missing_required_parameter', 'model_not_found'],
       answer: async ({ exchange, caller, query }) =>
         exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, query.slug))),
@@ -93,7 +88,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       description:
         'The same, for the retrieve() function of SDKs. /models/meta/x and /models/meta%2Fx both name the model meta/x.',
       parameters: { slug: slugDescription },
-      response: jsonResponse(modelDetailSchema, modelDetailExample),
+      response: jsonResponse(modelDetailSchema),
       errors: ['model_not_found'],
       answer: async ({ exchange, caller, parameters }) =>
         exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, parameters.slug))),

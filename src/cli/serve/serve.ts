@@ -2,7 +2,7 @@ import { startService, type Service } from '../../compose.ts'
 import { findMistakes, type Config } from '../../config.ts'
 import { ConfigError } from '../../shared/checked-yaml.ts'
 import { primaryGone, reportRunning, workerConfig, workerPlace } from './worker.ts'
-import { configOf, overridesOf, parseFlags, text, UsageError, type Command, type Flags } from '../command.ts'
+import { configOf, overridesOf, parseFlags, UsageError, type Command, type Flags } from '../command.ts'
 import { requireShared, runWorkers, workersOf } from './serve-workers.ts'
 import { startDisplay, type StartDisplay } from './start-display.ts'
 import { stopSignal } from './stop-signal.ts'
@@ -30,8 +30,8 @@ first-api-key in the data directory.
              worker that ends is replaced`,
   async run(args) {
     const flags = parseFlags(args, { port: 'string', workers: 'string', worker: 'string' })
-    const workers = workersOf(text(flags, 'workers'))
-    const place = workerPlace(text(flags, 'worker'))
+    const workers = workersOf(flags.text('workers'))
+    const place = workerPlace(flags.text('worker'))
     if (flags.values['worker'] !== undefined && !place) throw new UsageError('--worker is what --workers starts')
     const configured = checkedConfig(flags)
     if (workers !== undefined) return runWorkers(workers, requireShared(configured), sameArgs(flags))
@@ -106,7 +106,7 @@ function listenFailure(error: unknown, { port, settings }: Config): string | und
 /** The arguments of a worker. */
 function sameArgs(flags: Flags): readonly string[] {
   const named = ['config', 'data', 'port'].flatMap((name) => {
-    const value = text(flags, name)
+    const value = flags.text(name)
     return value === undefined ? [] : [`--${name}`, value]
   })
   return flags.values['json'] === true ? [...named, '--json'] : named
@@ -115,6 +115,6 @@ function sameArgs(flags: Flags): readonly string[] {
 /** What another command needs to find the same data directory. */
 function optionsOf(flags: Flags): string {
   return ['config', 'data']
-    .map((name) => (text(flags, name) === undefined ? '' : ` --${name} ${text(flags, name)}`))
+    .map((name) => (flags.text(name) === undefined ? '' : ` --${name} ${flags.text(name)}`))
     .join('')
 }

@@ -6,8 +6,6 @@ import {
   CommandFailed,
   configOf,
   parseFlags,
-  print,
-  refuseMore,
   UsageError,
   type Command,
   type Flags,
@@ -43,10 +41,10 @@ a replica runs.
     if (action === undefined) {
       if (flags.values['wait']) throw new UsageError('--wait belongs to: weir replicas drain NAME')
       const listing = await listed(flags)
-      return print(flags, listing, (view) => listingText(listing, systemClock.now(), view))
+      return flags.print(listing, (view) => listingText(listing, systemClock.now(), view))
     }
     if (action !== 'drain') throw new UsageError(`there is no action "${action}"; leave it out, or use: drain NAME`)
-    refuseMore(flags, 2)
+    flags.refuseMore(2)
     if (!name) throw new UsageError('give the name of the replica: weir replicas drain NAME')
     await drain(flags, name)
   },
@@ -63,7 +61,7 @@ async function drain(flags: Flags, name: string): Promise<void> {
   if ('error' in answer) throw new CommandFailed(answer.error)
   if (flags.values['wait'] === true) await gone(dataDir, name)
   const left = flags.values['wait'] === true
-  print(flags, { name, asked: true, left }, () =>
+  flags.print({ name, asked: true, left }, () =>
     left ? `${name} has left.` : `${name} takes no new work, and leaves when its requests have finished.`,
   )
 }

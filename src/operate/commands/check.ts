@@ -4,7 +4,7 @@ import { deploymentsOf, type Model } from '../../catalog/model.ts'
 import { untakenParameters, untakenWarning } from '../../engines/dialects/listed-parameters.ts'
 import { findModel, whyUnknown } from '../../local-models/installed.ts'
 import { hasLedger, openStore } from '../../store/open.ts'
-import { overridesOf, parseFlags, print, ProblemsFound, type Command } from '../../cli/command.ts'
+import { overridesOf, parseFlags, ProblemsFound, type Command } from '../../cli/command.ts'
 import { counted } from '../../shared/counts.ts'
 import type { View } from '../../cli/terminal/view.ts'
 
@@ -32,7 +32,7 @@ not count.
     const { file, mistakes } = findMistakes(overrides)
     const config = mistakes.length === 0 ? loadConfig(overrides) : undefined
     const checked: Checked = config ? await checkCatalog(config) : { file: file ?? null, mistakes, warnings: [] }
-    print(flags, checked, (view) => checkText(checked, view))
+    flags.print(checked, (view) => checkText(checked, view))
     if (checked.mistakes.length > 0) throw new ProblemsFound('mistakes found; see above')
   },
 }

@@ -6,7 +6,7 @@ import {
   type SettingValue,
 } from '../../shared/settings.ts'
 import { findService, settingsInForce } from '../running-service.ts'
-import { configOf, parseFlags, print, type Command } from '../../cli/command.ts'
+import { configOf, parseFlags, type Command } from '../../cli/command.ts'
 import { renderTable, type Column } from '../../cli/terminal/table.ts'
 import type { View } from '../../cli/terminal/view.ts'
 
@@ -48,7 +48,7 @@ itself; everything else needs a restart.`,
       problem: running?.problem ?? null,
       settings: shownSettings(running?.settings ?? settings, running?.pending ?? []),
     }
-    print(flags, shown, (view) => configText(shown, view))
+    flags.print(shown, (view) => configText(shown, view))
   },
 }
 

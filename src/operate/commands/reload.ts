@@ -5,7 +5,6 @@ import {
   CommandFailed,
   configOf,
   parseFlags,
-  print,
   reportUnreached,
   UsageError,
   withStore,
@@ -35,7 +34,7 @@ because it is in another file now, the command fails.
       const answer = await record(action, () => reloaded(dataDir, force))
       const { models = 0, unreached = [], needs_restart: pending = [] } = answer
       const catalog = pending.find(({ key }) => key === 'catalog')
-      print(flags, answer, ({ paint }) =>
+      flags.print(answer, ({ paint }) =>
         [
           ...(catalog ? [] : [`Reloaded: ${counted(models, 'model')}.`]),
           ...pending.map((it) => `${paint('yellow', '!')} ${pendingText(it)}`),

@@ -21,7 +21,7 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
       id: 'health',
       summary: 'Liveness',
       description: 'Answers as long as the process runs.',
-      response: jsonResponse(Type.Object({ status: Type.Literal('alive') }), { status: 'alive' }),
+      response: jsonResponse(Type.Object({ status: Type.Literal('alive') })),
       errors: ['request_timeout'],
     }),
     openRoute(
@@ -51,11 +51,13 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
         response: jsonResponse(
           Type.Object({
             status: Type.Literal('ready'),
-            engines: Type.Object({ up: Type.Integer({ minimum: 0 }), down: Type.Integer({ minimum: 0 }) }),
+            engines: Type.Object({
+              up: Type.Integer({ minimum: 0, example: 3 }),
+              down: Type.Integer({ minimum: 0 }),
+            }),
             coordination: Type.Enum(['alone', 'joined', 'apart']),
             database: Type.Enum(['up', 'away']),
           }),
-          { status: 'ready', engines: { up: 3, down: 0 }, coordination: 'alone', database: 'up' },
         ),
         errors: ['request_timeout', 'service_unavailable'],
       },

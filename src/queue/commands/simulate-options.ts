@@ -1,9 +1,8 @@
 import { parseArgs } from 'node:util'
 import type { LaneLimits } from '../lane.ts'
-import { parseSizes } from '../synthetic-load.ts'
-import type { ArrivalProcess, SyntheticLoad, Sizes } from '../synthetic-load.ts'
+import { parseSizes, type ArrivalProcess, type SyntheticLoad, type Sizes } from '../synthetic-load.ts'
 import type { EngineSpeed } from '../queue-simulation.ts'
-import { UsageError, type Flags } from '../../cli/command.ts'
+import { Flags, UsageError } from '../../cli/command.ts'
 import type { Replay } from './recorded-load.ts'
 
 export const help = `weir simulate [options]
@@ -87,8 +86,8 @@ const runsMax = 100
 const requestsMax = 2_000_000
 
 export function readOptions(args: readonly string[]): SimulateOptions {
-  const flags = parse(args)
-  const { values } = flags
+  const parsed = parse(args)
+  const { values } = parsed
   type Name = Exclude<
     keyof typeof values,
     'json' | 'debug' | 'config' | 'data' | 'replay' | 'workspace' | 'from' | 'to'
@@ -149,7 +148,7 @@ export function readOptions(args: readonly string[]): SimulateOptions {
   }
 
   return {
-    flags,
+    flags: new Flags(parsed),
     seed: whole('seed', values.seed),
     replay: replayOf(values),
     load,

@@ -1,7 +1,7 @@
 import { syntheticArrivals } from '../synthetic-load.ts'
 import { simulateQueue, type QueueReport } from '../queue-simulation.ts'
 import { seededRandom } from '../../shared/seeded-random.ts'
-import { print, type Command } from '../../cli/command.ts'
+import type { Command } from '../../cli/command.ts'
 import { recordedLoad, type Replay, type TimedArrivals } from './recorded-load.ts'
 import { help, readOptions, type SimulateOptions } from './simulate-options.ts'
 import { comparison, runView, singleRun } from './simulate-report.ts'
@@ -13,7 +13,7 @@ export const simulate: Command = {
   async run(args) {
     const options = readOptions(args)
     const { data, text } = await simulation(options, (replay) => recordedLoad(options.flags, replay))
-    print(options.flags, data, text)
+    options.flags.print(data, text)
   },
 }
 

@@ -3,7 +3,7 @@ import type { WorkspaceSessions } from '../../workspaces/sessions/workspace-sess
 import { deploymentFor, isVisible } from '../../catalog/model.ts'
 import type { Workspace } from '../../workspaces/workspace.ts'
 import type { LiveFeed, Sample } from '../live.ts'
-import { nullable, textSchema } from '../../server/common-schema.ts'
+import { EXAMPLE_MODEL, nullable, textSchema } from '../../server/common-schema.ts'
 import { liveStreams } from './live-stream.ts'
 import { sessionToken } from '../../server/console/session-cookie.ts'
 import { sessionRoute, type SessionRoute } from '../../server/console/session-route.ts'
@@ -34,42 +34,26 @@ export const downloadSchema = Type.Object({
 })
 
 const sampleSchema = Type.Object({
-  at: Type.Integer({ description: 'Unix ms.' }),
+  at: Type.Integer({ description: 'Unix ms.', example: 1795000000000 }),
   models: Type.Array(
     Type.Object({
-      model: Type.String(),
-      available: Type.Boolean(),
-      in_flight_requests: Type.Integer(),
-      max_concurrent_requests: Type.Integer(),
-      committed_tokens: Type.Integer(),
-      token_budget: Type.Integer(),
+      model: Type.String({ example: EXAMPLE_MODEL }),
+      available: Type.Boolean({ example: true }),
+      in_flight_requests: Type.Integer({ example: 2 }),
+      max_concurrent_requests: Type.Integer({ example: 4 }),
+      committed_tokens: Type.Integer({ example: 4384 }),
+      token_budget: Type.Integer({ example: 16384 }),
       queue_depth: Type.Integer(),
-      wait_ms_p95: nullable(Type.Integer(), 'Of requests that were admitted in the last five minutes.'),
-      admitted_per_minute: nullable(Type.Number(), 'Over the last five minutes; null if no request was admitted.'),
-      admitted_requests: Type.Integer({ description: 'Since the start of the replica that answers.' }),
+      wait_ms_p95: nullable(Type.Integer({ example: 120 }), 'Of requests that were admitted in the last five minutes.'),
+      admitted_per_minute: nullable(
+        Type.Number({ example: 14.2 }),
+        'Over the last five minutes; null if no request was admitted.',
+      ),
+      admitted_requests: Type.Integer({ description: 'Since the start of the replica that answers.', example: 3120 }),
     }),
   ),
-  downloads: Type.Array(downloadSchema),
+  downloads: Type.Array(downloadSchema, { example: [] }),
 })
-
-const sampleExample = {
-  at: 1795000000000,
-  models: [
-    {
-      model: 'huggingfacetb/smollm2-135m-instruct',
-      available: true,
-      in_flight_requests: 2,
-      max_concurrent_requests: 4,
-      committed_tokens: 4384,
-      token_budget: 16384,
-      queue_depth: 0,
-      wait_ms_p95: 120,
-      admitted_per_minute: 14.2,
-      admitted_requests: 3120,
-    },
-  ],
-  downloads: [],
-}
 
 export function consoleLiveRoutes(parts: ConsoleLiveParts): readonly SessionRoute[] {
   const { live, sessions } = parts
@@ -83,9 +67,9 @@ export function consoleLiveRoutes(parts: ConsoleLiveParts): readonly SessionRout
       description:
         'An event stream with a sample every two seconds. A request with Last-Event-ID also gets the samples that it missed in the last ten minutes.',
       response: {
-        ...jsonResponse(sampleSchema, sampleExample),
+        status: 200,
         content: {
-          'application/json': { schema: sampleSchema, example: sampleExample },
+          ...jsonResponse(sampleSchema).content,
           'text/event-stream': { schema: textSchema, example: 'id: m3x-1\nevent: sample\ndata: {…}\n\n' },
         },
       },

@@ -3,10 +3,10 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import { deploymentFor, isVisible } from '../../catalog/model.ts'
 import type { Workspace } from '../../workspaces/workspace.ts'
 import type { Admission } from '../admission.ts'
-import { listSchema } from '../../server/common-schema.ts'
+import { EXAMPLE_MODEL, listSchema } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
-import { limitsExample, limitsSchema, modelEntryExample } from '../../catalog/routes/model-schema.ts'
+import { limitsSchema } from '../../catalog/routes/model-schema.ts'
 
 export interface QueueStatusParts {
   readonly catalog: Catalog
@@ -16,29 +16,14 @@ export interface QueueStatusParts {
 const queueStatusSchema = listSchema(
   Type.Object({
     object: Type.Literal('queue.status'),
-    model: Type.String(),
-    in_flight_requests: Type.Integer(),
-    committed_tokens: Type.Integer(),
-    available_budget: Type.Integer(),
+    model: Type.String({ example: EXAMPLE_MODEL }),
+    in_flight_requests: Type.Integer({ example: 2 }),
+    committed_tokens: Type.Integer({ example: 4384 }),
+    available_budget: Type.Integer({ example: 12000 }),
     queue_depth: Type.Integer(),
     limits: limitsSchema,
   }),
 )
-
-const queueStatusExample = {
-  object: 'list',
-  data: [
-    {
-      object: 'queue.status',
-      model: modelEntryExample.id,
-      in_flight_requests: 2,
-      committed_tokens: 4384,
-      available_budget: 12000,
-      queue_depth: 0,
-      limits: limitsExample,
-    },
-  ],
-}
 
 export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyRoute {
   return keyRoute({
@@ -47,7 +32,7 @@ export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyR
     id: 'queueStatus',
     summary: 'Queue status',
     description: 'The load of the models that this key can call. This request itself is never queued.',
-    response: jsonResponse(queueStatusSchema, queueStatusExample),
+    response: jsonResponse(queueStatusSchema),
     errors: [],
     answer: async ({ exchange, caller }) =>
       exchange.sendJson(JSON.stringify(await queueStatus(catalog, admission, caller.workspace))),

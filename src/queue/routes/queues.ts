@@ -7,7 +7,7 @@ import { simulateQueue, type QueueReport, type Spread } from '../queue-simulatio
 import type { Clock } from '../../shared/clock.ts'
 import type { LiveFeed, Sample } from '../live.ts'
 import type { ArrivalStore } from '../../billing/usage/usage-store.ts'
-import { nullable } from '../../server/common-schema.ts'
+import { EXAMPLE_MODEL, nullable } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { deploymentAt, laneLimitsExample, limitsIn, limitsView } from './lane-limits.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
@@ -22,67 +22,41 @@ export interface QueuesParts {
 }
 
 const sampleSchema = Type.Object({
-  at: Type.Integer({ description: 'Unix ms.' }),
+  at: Type.Integer({ description: 'Unix ms.', example: 1795000000000 }),
   lanes: Type.Array(
     Type.Object({
-      lane: Type.String(),
-      in_flight_requests: Type.Integer(),
-      committed_tokens: Type.Integer(),
+      lane: Type.String({ example: EXAMPLE_MODEL }),
+      in_flight_requests: Type.Integer({ example: 2 }),
+      committed_tokens: Type.Integer({ example: 4384 }),
       queue_depth: Type.Integer(),
       oldest_wait_ms: Type.Integer({
         description: 'How long the head of the queue has waited; 0 if the queue is empty.',
       }),
-      wait_ms_p50: nullable(Type.Integer()),
-      wait_ms_p95: nullable(Type.Integer()),
-      limits: laneLimitsSchema,
+      wait_ms_p50: nullable(Type.Integer({ example: 0 })),
+      wait_ms_p95: nullable(Type.Integer({ example: 120 })),
+      limits: { ...laneLimitsSchema, example: laneLimitsExample },
     }),
   ),
 })
 
-const sampleExample = {
-  at: 1795000000000,
-  lanes: [
-    {
-      lane: 'huggingfacetb/smollm2-135m-instruct',
-      in_flight_requests: 2,
-      committed_tokens: 4384,
-      queue_depth: 0,
-      oldest_wait_ms: 0,
-      wait_ms_p50: 0,
-      wait_ms_p95: 120,
-      limits: laneLimitsExample,
-    },
-  ],
-}
-
-const spreadSchema = nullable(Type.Object({ p50: Type.Integer(), p95: Type.Integer(), max: Type.Integer() }))
+const spreadSchema = (example: Pick<Spread, 'p50' | 'p95' | 'max'>) =>
+  nullable(Type.Object({ p50: Type.Integer(), p95: Type.Integer(), max: Type.Integer() }, { example }))
 
 const runSchema = Type.Object({
-  limits: laneLimitsSchema,
-  requests: Type.Integer(),
-  admitted: Type.Integer(),
-  queue_full: Type.Integer(),
+  limits: { ...laneLimitsSchema, example: laneLimitsExample },
+  requests: Type.Integer({ example: 412 }),
+  admitted: Type.Integer({ example: 410 }),
+  queue_full: Type.Integer({ example: 2 }),
   overloaded: Type.Integer(),
   too_large: Type.Integer(),
-  wait_ms: spreadSchema,
-  answer_ms: spreadSchema,
+  wait_ms: spreadSchema({ p50: 0, p95: 900, max: 4100 }),
+  answer_ms: spreadSchema({ p50: 1200, p95: 3900, max: 9100 }),
 })
-
-const runExample = {
-  limits: laneLimitsExample,
-  requests: 412,
-  admitted: 410,
-  queue_full: 2,
-  overloaded: 0,
-  too_large: 0,
-  wait_ms: { p50: 0, p95: 900, max: 4100 },
-  answer_ms: { p50: 1200, p95: 3900, max: 9100 },
-}
 
 const engineSchema = Type.Object(
   {
-    tokens_per_second: Type.Integer({ description: 'The output speed of a single request.' }),
-    prefill_tokens_per_second: Type.Integer({ description: 'The input speed of a single request.' }),
+    tokens_per_second: Type.Integer({ description: 'The output speed of a single request.', example: 60 }),
+    prefill_tokens_per_second: Type.Integer({ description: 'The input speed of a single request.', example: 2400 }),
     source: Type.Enum(['recorded', 'asked', 'assumed'], {
       description:
         'recorded: measured from the answers of the lane in this period. asked: taken from the request. assumed: a default, because no answer was long enough to measure.',
@@ -123,7 +97,7 @@ export function queueRoutes({ catalog, live, store, clock }: QueuesParts): reado
       summary: 'Queues',
       description:
         'Every lane, at most two seconds old, with the waits of requests that were admitted in the last five minutes.',
-      response: jsonResponse(sampleSchema, sampleExample),
+      response: jsonResponse(sampleSchema),
       errors: [],
       async answer({ exchange }) {
         const latest = live.since(undefined).at(-1)
@@ -139,12 +113,8 @@ export function queueRoutes({ catalog, live, store, clock }: QueuesParts): reado
       description:
         'Simulates the queue on the requests of the last hours, up to the newest 5,000, once with the limits in force and once with the proposed ones. Nothing is changed. Refused requests are not recorded, so they are missing.',
       body: simulationBody,
-      example: { lane: sampleExample.lanes[0]?.lane ?? '', limits: laneLimitsExample, hours: 6 },
-      response: jsonResponse(Type.Object({ engine: engineSchema, current: runSchema, proposed: runSchema }), {
-        engine: { tokens_per_second: 60, prefill_tokens_per_second: 2400, source: 'recorded' },
-        current: runExample,
-        proposed: runExample,
-      }),
+      example: { lane: EXAMPLE_MODEL, limits: laneLimitsExample, hours: 6 },
+      response: jsonResponse(Type.Object({ engine: engineSchema, current: runSchema, proposed: runSchema })),
       errors: ['not_found'],
       async answer({ exchange, body }) {
         exchange.sendJson(JSON.stringify(await simulated(catalog, store, clock.now(), body)))

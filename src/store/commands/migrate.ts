@@ -4,7 +4,7 @@ import { withoutPassword } from '../../shared/address-without-password.ts'
 import { settleOrphanedJournal } from '../../cli/settled-store.ts'
 import { openMove } from '../move.ts'
 import { systemClock } from '../../shared/system-clock.ts'
-import { CommandFailed, configOf, parseFlags, print, text, UsageError, type Command } from '../../cli/command.ts'
+import { CommandFailed, configOf, parseFlags, UsageError, type Command } from '../../cli/command.ts'
 import { counted } from '../../shared/counts.ts'
 import { openScreen } from '../../cli/terminal/screen.ts'
 
@@ -25,7 +25,7 @@ to the new address before you start the service.
   async run(args) {
     const flags = parseFlags(args, { to: 'string' })
     const config = configOf(flags)
-    const url = databaseFrom(text(flags, 'to'), '--to') ?? config.databaseUrl
+    const url = databaseFrom(flags.text('to'), '--to') ?? config.databaseUrl
     if (url === undefined) throw new UsageError('give the database to move to: weir migrate --to postgres://…')
     const { dataDir } = config
     const showsProgress = process.stderr.isTTY && flags.values['json'] !== true
@@ -42,7 +42,7 @@ to the new address before you start the service.
       screen?.close()
       const to = withoutPassword(url)
       const found = { data_dir: dataDir, database: to, rows, problems: after.problems.length }
-      print(flags, found, () =>
+      flags.print(found, () =>
         [
           `${counted(rows['ledger'] ?? 0, 'ledger row')} and everything else in ${dataDir} were copied to ${to}, and both agree.`,
           ...(after.problems.length > 0 ? ['weir reconcile found problems before and after: run it to see them.'] : []),

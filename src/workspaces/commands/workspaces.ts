@@ -1,16 +1,7 @@
 import { workspaceView } from '../views.ts'
 import { changeWorkspace, type WorkspaceChange } from '../workspace-change.ts'
 import { formatAbn } from '../../shared/money/abn.ts'
-import {
-  parseFlags,
-  print,
-  refuseMore,
-  text,
-  UsageError,
-  withStore,
-  type Command,
-  type Flags,
-} from '../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type Command, type Flags } from '../../cli/command.ts'
 import { count, counted } from '../../shared/counts.ts'
 import { renderFields, renderTable, type Column } from '../../cli/terminal/table.ts'
 import { dayText, minuteText, ZONE } from '../../cli/terminal/times.ts'
@@ -47,16 +38,16 @@ A workspace is a customer: its keys share one rate limit and one bill.
     const [action, name] = flags.positionals
     switch (action) {
       case 'list':
-        refuseMore(flags, 1)
+        flags.refuseMore(1)
         return withStore(flags, { changes: false }, async ({ accounts, config }) => {
           const data = accounts.workspaces().map((it) => workspaceView(it, config.requestsPerMinute))
-          print(flags, { object: 'list', data }, (view) => renderTable(data, COLUMNS, view))
+          flags.print({ object: 'list', data }, (view) => renderTable(data, COLUMNS, view))
         })
       case 'show':
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces show NAME')
         return withStore(flags, { changes: false }, async ({ accounts, config }) => {
           const shown = workspaceView(accounts.workspace(name), config.requestsPerMinute)
-          print(flags, shown, (view) => workspaceText(shown, view))
+          flags.print(shown, (view) => workspaceText(shown, view))
         })
       case 'create':
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces create NAME')
@@ -68,7 +59,7 @@ A workspace is a customer: its keys share one rate limit and one bill.
           )
           const created = await state()
           const next = `Create a key for it with: weir keys create --workspace ${quoted(created.name)}`
-          print(flags, created, (view) => `${workspaceText(created, view)}\n\n${next}`)
+          flags.print(created, (view) => `${workspaceText(created, view)}\n\n${next}`)
         })
       case 'set': {
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces set NAME …')
@@ -80,7 +71,7 @@ A workspace is a customer: its keys share one rate limit and one bill.
             changeWorkspace(accounts, name, change),
           )
           const changed = await state()
-          print(flags, changed, (view) => workspaceText(changed, view))
+          flags.print(changed, (view) => workspaceText(changed, view))
         })
       }
       default:
@@ -143,11 +134,11 @@ const BUYER_FLAGS = [
 ] as const
 
 function changeIn(flags: Flags): WorkspaceChange {
-  const perMinute = text(flags, 'requests-per-minute')
-  const spend = text(flags, 'spend-limit')
+  const perMinute = flags.text('requests-per-minute')
+  const spend = flags.text('spend-limit')
   const buyer = Object.fromEntries(
     BUYER_FLAGS.flatMap(([part, flag]) => {
-      const value = text(flags, flag)
+      const value = flags.text(flag)
       return value === undefined ? [] : [[part, value] as const]
     }),
   )

@@ -5,7 +5,7 @@ import type { WorkspaceSessions } from '../sessions/workspace-sessions.ts'
 import { workspaceList } from '../workspace-list.ts'
 import { changeWorkspace } from '../workspace-change.ts'
 import { ApiError } from '../../shared/errors.ts'
-import { nullable, pageSchema } from '../../server/common-schema.ts'
+import { EXAMPLE_TIME, exampleOf, nullable, pageSchema } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
 
@@ -17,32 +17,22 @@ export interface WorkspacesParts {
 }
 
 const workspaceSchema = Type.Object({
-  id: Type.String(),
-  name: Type.String(),
-  requests_per_minute: Type.Integer(),
-  spend_limit: nullable(Type.String(), 'AUD per month in Sydney, excluding GST.'),
-  spend_limit_kind: nullable(Type.Enum(['soft', 'hard'])),
+  id: Type.String({ example: 'ws_4b8e6d10' }),
+  name: Type.String({ example: 'acme' }),
+  requests_per_minute: Type.Integer({ example: 600 }),
+  spend_limit: nullable(Type.String({ example: '250.00' }), 'AUD per month in Sydney, excluding GST.'),
+  spend_limit_kind: nullable(Type.Enum(['soft', 'hard'], { example: 'hard' })),
   buyer: Type.Object(
     {
-      name: nullable(Type.String()),
-      abn: nullable(Type.String()),
-      address: nullable(Type.String()),
+      name: nullable(Type.String({ example: 'Acme Pty Ltd' })),
+      abn: nullable(Type.String({ example: '51824753556' })),
+      address: nullable(Type.String({ example: '1 Lock Street, Sydney' })),
       purchase_order: nullable(Type.String()),
     },
     { description: 'Who its invoices are addressed to.' },
   ),
-  created: Type.String(),
+  created: Type.String({ example: EXAMPLE_TIME }),
 })
-
-const workspaceExample = {
-  id: 'ws_4b8e6d10',
-  name: 'acme',
-  requests_per_minute: 600,
-  spend_limit: '250.00',
-  spend_limit_kind: 'hard',
-  buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: '1 Lock Street, Sydney', purchase_order: null },
-  created: '2026-11-15T22:04:05.000Z',
-}
 
 const creationSchema = Type.Object({
   name: Type.String({
@@ -101,7 +91,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
         before: Type.Optional(Type.String({ maxLength: 100, description: "The 'next' of the previous page." })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: '1 to 1000, by default 100.' })),
       }),
-      response: jsonResponse(pageSchema(workspaceSchema), { object: 'list', data: [workspaceExample], next: null }),
+      response: jsonResponse(pageSchema(workspaceSchema)),
       errors: [],
       async answer({ exchange, query: { search, before, limit = 100 } }) {
         const { workspaces, next } = workspaceList(accounts, { search, before, limit })
@@ -116,7 +106,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       summary: 'One workspace',
       description: 'A workspace with its limits and its buyer.',
       parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },
-      response: jsonResponse(workspaceSchema, workspaceExample),
+      response: jsonResponse(workspaceSchema),
       errors: ['not_found'],
       answer: async ({ exchange, parameters }) => exchange.sendJson(workspaceJson(parameters.workspace)),
     }),
@@ -131,7 +121,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       response: jsonResponse(
         workspaceSchema,
         {
-          ...workspaceExample,
+          ...(exampleOf(workspaceSchema) as object),
           spend_limit: null,
           spend_limit_kind: null,
           buyer: { name: null, abn: null, address: null, purchase_order: null },
@@ -154,7 +144,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },
       body: changeSchema,
       example: { spend_limit: '250.00', buyer: { name: 'Acme Pty Ltd' } },
-      response: jsonResponse(workspaceSchema, workspaceExample),
+      response: jsonResponse(workspaceSchema),
       errors: ['not_found'],
       state: async ({ parameters }) =>
         workspaceView(accounts.workspace(parameters.workspace), limits.requestsPerMinute),
@@ -174,8 +164,11 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
         'Signs one person in to the console of a workspace, once, within half an hour. Put the address of the public listener in front of the path.',
       parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },
       response: jsonResponse(
-        Type.Object({ path: Type.String(), expires_at: Type.String() }),
-        { path: '/console#link=4f0c…', expires_at: '2026-11-15T22:34:05.000Z' },
+        Type.Object({
+          path: Type.String({ example: '/console#link=4f0c…' }),
+          expires_at: Type.String({ example: '2026-11-15T22:34:05.000Z' }),
+        }),
+        undefined,
         201,
       ),
       errors: ['not_found'],

@@ -71,7 +71,7 @@ export default [
   },
   {
     file: 'src/config/config-file.ts',
-    before: 'max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),',
+    before: 'max_request_memory_bytes: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),',
     after: 'max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),',
     why: 'The memory for the largest body is more.',
   },

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises'
 import type { Tensor } from 'onnxruntime-node'
 import sharp from 'sharp'
 import type { EngineModel, ImageRequest } from '../runtime/engine-model.ts'
-import { gaussianNoise } from './gaussian-noise.ts'
 import type { OnnxLoading } from './model-loading.ts'
 import { float32, floats, int64, output, run, scalar } from './session.ts'
 import { loadStarterTokenizer } from './starter-tokenizer.ts'
+import { seededSamples } from './seeded-samples.ts'
 
 interface StarterImageConfig {
   readonly size: number
@@ -80,4 +80,17 @@ async function encodePng(planes: Float32Array, size: number, { width, height }: 
     picture.resize(width, height, { fit: 'contain', background, kernel: 'lanczos3' })
   }
   return picture.png().toBuffer()
+}
+
+/** Normally distributed numbers that depend on the seed alone (Box–Muller). */
+function gaussianNoise(seed: number, count: number): Float32Array {
+  const random = seededSamples(seed)
+  const noise = new Float32Array(count)
+  for (let index = 0; index < count; index += 2) {
+    const radius = Math.sqrt(-2 * Math.log(1 - random()))
+    const angle = 2 * Math.PI * random()
+    noise[index] = radius * Math.cos(angle)
+    if (index + 1 < count) noise[index + 1] = radius * Math.sin(angle)
+  }
+  return noise
 }

@@ -12,18 +12,7 @@ import { grouped } from '../../../shared/money/money.ts'
 import { parseMonth, writtenDate, type Month } from '../../../shared/money/sydney-time.ts'
 import type { Workspace } from '../../../workspaces/workspace.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import {
-  limitOf,
-  parseFlags,
-  print,
-  requiredText,
-  text,
-  UsageError,
-  withStore,
-  type OpenedStore,
-  type Command,
-  type Flags,
-} from '../../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type OpenedStore, type Command, type Flags } from '../../../cli/command.ts'
 import { audText, decimalsOf } from '../../../cli/terminal/amounts.ts'
 import { counted } from '../../../shared/counts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
@@ -102,7 +91,7 @@ docs/guides/invoices.md explains invoices.
     const [action, number] = flags.positionals
     await withStore(flags, { changes: false }, async ({ config, accounts, store, record }) => {
       const invoicing = openInvoicing(store, systemClock, config.seller)
-      const workspace = (): Workspace => accounts.workspace(requiredText(flags, 'workspace'))
+      const workspace = (): Workspace => accounts.workspace(flags.requiredText('workspace'))
       const links = openRowLinks(store, systemClock, {
         publicUrl: config.seller?.publicUrl,
         days: config.invoice.linkDays,
@@ -110,14 +99,14 @@ docs/guides/invoices.md explains invoices.
       if (action === 'revoke-links') {
         const action = { action: 'revokeInvoiceLinks', subject: '', body: undefined, state: async () => undefined }
         await record(action, () => links.revoke())
-        return print(flags, { revoked: true }, () => 'All links on invoices so far are revoked.')
+        return flags.print({ revoked: true }, () => 'All links on invoices so far are revoked.')
       }
       if (action === 'list') {
-        const workspaceId = text(flags, 'workspace') === undefined ? undefined : workspace().id
-        const selection = { workspaceId, before: text(flags, 'before'), limit: limitOf(flags) }
+        const workspaceId = flags.text('workspace') === undefined ? undefined : workspace().id
+        const selection = { workspaceId, before: flags.text('before'), limit: flags.limit() }
         const { documents, next } = await invoiceList(store, selection)
         const data = await Promise.all(documents.map((document) => links.linked(document)))
-        return print(flags, { object: 'list', data, next }, (view) =>
+        return flags.print({ object: 'list', data, next }, (view) =>
           [
             renderTable(data, LIST_COLUMNS, view),
             ...(next === null ? [] : [`\nThere are more documents: see them with --before ${next}.`]),
@@ -127,7 +116,7 @@ docs/guides/invoices.md explains invoices.
       if (action === 'rows') {
         if (number === undefined)
           throw new UsageError('give the number of a document: weir invoice rows NUMBER --line N')
-        return showRows(flags, await findLineRows(store, number, requiredText(flags, 'line')))
+        return showRows(flags, await findLineRows(store, number, flags.requiredText('line')))
       }
       const found =
         action === 'show' && number !== undefined
@@ -136,17 +125,17 @@ docs/guides/invoices.md explains invoices.
       const printable = await links.linked(found)
       await writeFiles(printable, flags, config.invoice.fonts)
       for (const warning of printable.warnings) process.stderr.write(`weir: ${warning}\n`)
-      print(flags, printable, (view) => summary(printable, view))
+      flags.print(printable, (view) => summary(printable, view))
     })
   },
 }
 
 async function showRows(flags: Flags, { document, line, page }: LineRows): Promise<void> {
-  const limit = limitOf(flags)
-  const found = await page(rowsAfter(text(flags, 'after')), limit + 1)
+  const limit = flags.limit()
+  const found = await page(rowsAfter(flags.text('after')), limit + 1)
   const rows = found.slice(0, limit)
   const next = found.length > limit ? nextRows(rows) : null
-  print(flags, { object: 'list', line, data: rows.map(lineRowView), next }, (view) => {
+  flags.print({ object: 'list', line, data: rows.map(lineRowView), next }, (view) => {
     const decimals = decimalsOf(rows.map(({ amount }) => amount))
     const columns: readonly Column<LineRow>[] = [
       { title: `TIME (${ZONE.toUpperCase()})`, cell: ({ row }) => secondText(row.settledAt) },
@@ -209,13 +198,13 @@ function performedNow(
 }
 
 function monthOf(flags: Flags): Month {
-  const month = parseMonth(requiredText(flags, 'period'))
+  const month = parseMonth(flags.requiredText('period'))
   if (!month) throw new UsageError('--period must be a month such as 2026-11')
   return month
 }
 
 function credit(invoicing: Invoicing, workspace: Workspace, month: Month, flags: Flags): Promise<InvoiceDocument> {
-  const [ids, amount, reason] = [text(flags, 'request'), text(flags, 'amount'), requiredText(flags, 'reason')]
+  const [ids, amount, reason] = [flags.text('request'), flags.text('amount'), flags.requiredText('reason')]
   const ways = [ids !== undefined, flags.values['all'] === true, amount !== undefined]
   if (ways.filter(Boolean).length !== 1) throw new UsageError('give either --request ID or --all or --amount AUD')
   if (amount !== undefined) return invoicing.creditAmount(workspace, month, amount, reason)
@@ -223,9 +212,9 @@ function credit(invoicing: Invoicing, workspace: Workspace, month: Month, flags:
 }
 
 async function writeFiles(found: PrintableInvoice, flags: Flags, fonts: readonly string[]): Promise<void> {
-  const html = text(flags, 'html')
+  const html = flags.text('html')
   if (html !== undefined) writeFileSync(html, invoiceHtml(found))
-  const pdf = text(flags, 'pdf')
+  const pdf = flags.text('pdf')
   if (pdf === undefined) return
   // Loaded only when needed, because the PDF library is large.
   const { invoicePdf } = await import('../pdf/invoice-pdf.ts')

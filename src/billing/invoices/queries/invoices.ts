@@ -1,7 +1,15 @@
 import { completeDocument, type StoredDocument } from '../invoice-document.ts'
 import { CREDIT } from '../../../ledger/rows.ts'
-import type { InvoiceStore, IssuedInvoice } from '../invoice-store.ts'
-import { commandForEach, query, readRows, type Database, type Row, type Values } from '../../../store/database.ts'
+import type { InvoiceStore, IssuedInvoice, LinkSecretStore } from '../invoice-store.ts'
+import {
+  commandForEach,
+  query,
+  readRows,
+  writeOne,
+  type Database,
+  type Row,
+  type Values,
+} from '../../../store/database.ts'
 import { placeholders, ROW_COLUMNS, rowValues, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { addingRows } from '../../../ledger/queries/usage-sums.ts'
 
@@ -159,5 +167,22 @@ export function toInvoice(row: Row): IssuedInvoice {
     periodTo: Number(row['period_to']),
     issuedAt: Number(row['issued_at']),
     document: completeDocument(JSON.parse(String(row['document'])) as StoredDocument),
+  }
+}
+
+export function linkSecretQueries(database: Database): LinkSecretStore {
+  return {
+    async linkSecret() {
+      const [row] = await readRows(database, 'SELECT secret FROM link_secret')
+      return row && String(row['secret'])
+    },
+    addLinkSecret: (secret) =>
+      writeOne(database, 'INSERT INTO link_secret (slot, secret) VALUES (1, ?) ON CONFLICT DO NOTHING', secret),
+    replaceLinkSecret: (secret) =>
+      writeOne(
+        database,
+        'INSERT INTO link_secret (slot, secret) VALUES (1, ?) ON CONFLICT (slot) DO UPDATE SET secret = excluded.secret',
+        secret,
+      ),
   }
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../../../shared/errors.ts'
 import type { InvoiceStore } from '../invoice-store.ts'
 import { pageSchema } from '../../../server/common-schema.ts'
 import { sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
-import { invoiceExample, invoicePageQuery, invoiceSchema } from './invoice-schema.ts'
+import { invoicePageQuery, invoiceSchema } from './invoice-schema.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { invoiceFormatQuery, invoiceResponse, sendInvoice, type SendInvoiceParts } from './send-invoice.ts'
 
@@ -24,7 +24,7 @@ export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly Sess
       summary: 'List invoices',
       description: 'The invoices and adjustment notes of the workspace, the newest first, in pages.',
       query: invoicePageQuery,
-      response: jsonResponse(pageSchema(invoiceSchema), { object: 'list', data: [invoiceExample], next: null }),
+      response: jsonResponse(pageSchema(invoiceSchema)),
       errors: [],
       async answer({ exchange, query: { before, limit = 50 }, session: { caller } }) {
         const selection = { workspaceId: caller.workspace.id, before, limit }

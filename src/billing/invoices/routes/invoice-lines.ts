@@ -3,7 +3,8 @@ import { Type } from 'typebox'
 import { findLineRows, lineRowView, nextRows, rowsAfter, type LineRowsStore } from '../rows/line-rows.ts'
 import { rowsCsv } from '../rows/row-page.ts'
 import { units } from '../invoice.ts'
-import { nullable, textSchema } from '../../../server/common-schema.ts'
+import { EXAMPLE_MODEL, EXAMPLE_TIME, nullable, textSchema } from '../../../server/common-schema.ts'
+import { jsonResponse } from '../../../server/route.ts'
 import { keyRoute, type KeyRoute } from '../../../server/key-route.ts'
 
 /** The rows behind a line of an invoice, for the keys and members of its workspace. */
@@ -13,28 +14,22 @@ export interface InvoiceLinesParts {
 }
 
 const rowSchema = Type.Object({
-  request_id: Type.String(),
-  started: Type.String(),
-  settled: Type.String(),
-  quantity: Type.String({ description: "What the row adds to the line's quantity. Times are milliseconds." }),
-  amount: Type.String({ description: "What the row adds to the line's amount: AUD, exact, excluding GST." }),
+  request_id: Type.String({ example: '0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70' }),
+  started: Type.String({ example: EXAMPLE_TIME }),
+  settled: Type.String({ example: '2026-11-15T22:04:05.640Z' }),
+  quantity: Type.String({
+    description: "What the row adds to the line's quantity. Times are milliseconds.",
+    example: '27',
+  }),
+  amount: Type.String({
+    description: "What the row adds to the line's amount: AUD, exact, excluding GST.",
+    example: '0.0000027',
+  }),
   estimated: Type.Boolean(),
-  outcome: Type.String(),
+  outcome: Type.String({ example: 'completed' }),
   corrects: nullable(Type.String()),
   reason: nullable(Type.String()),
 })
-
-const rowExample = {
-  request_id: '0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70',
-  started: '2026-11-15T22:04:05.000Z',
-  settled: '2026-11-15T22:04:05.640Z',
-  quantity: '27',
-  amount: '0.0000027',
-  estimated: false,
-  outcome: 'completed',
-  corrects: null,
-  reason: null,
-}
 
 const DEFAULT_ROWS = 100
 
@@ -58,22 +53,15 @@ export function invoiceLinesRoute({ invoices }: InvoiceLinesParts): KeyRoute {
     response: {
       status: 200,
       content: {
-        'application/json': {
-          schema: Type.Object({
+        ...jsonResponse(
+          Type.Object({
             object: Type.Literal('list'),
-            description: Type.String({ description: 'Of the line.' }),
+            description: Type.String({ description: 'Of the line.', example: `${EXAMPLE_MODEL}: input tokens` }),
             unit: Type.Enum([...units], { description: 'Of the line.' }),
             data: Type.Array(rowSchema),
             next: nullable(Type.String(), "Send it as 'after' to get the next page. null on the last page."),
           }),
-          example: {
-            object: 'list',
-            description: 'huggingfacetb/smollm2-135m-instruct: input tokens',
-            unit: 'input_tokens',
-            data: [rowExample],
-            next: null,
-          },
-        },
+        ).content,
         'text/csv': { schema: textSchema, example: 'request_id,started,settled,quantity,amount_aud,…\n' },
       },
     },

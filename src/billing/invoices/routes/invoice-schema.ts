@@ -1,111 +1,87 @@
 import { Type } from 'typebox'
 import { units } from '../invoice.ts'
-import { nullable } from '../../../server/common-schema.ts'
+import { EXAMPLE_MODEL, exampleOf, nullable } from '../../../server/common-schema.ts'
 
 /** Invoices and adjustment notes, as they are issued. */
 
-const partySchema = Type.Object({ name: Type.String(), abn: nullable(Type.String()), address: Type.String() })
+const partySchema = Type.Object({
+  name: Type.String({ example: 'Acme Pty Ltd' }),
+  abn: nullable(Type.String()),
+  address: Type.String({ example: '2 River Road, Sydney' }),
+})
+const sellerExample = { name: 'Example Pty Ltd', abn: '51 824 753 556', address: '1 Lock Street, Sydney' }
+
+const payment = 'Payment within 14 days, by 2026-12-15.'
 
 const lineSchema = Type.Object({
-  description: Type.String(),
-  model: Type.String(),
+  description: Type.String({ example: `${EXAMPLE_MODEL}: input tokens` }),
+  model: Type.String({ example: EXAMPLE_MODEL }),
   unit: Type.Enum([...units]),
-  quantity_text: Type.String({ description: 'In full, as printed, such as "42,500,123" or "62 min 5.5 s".' }),
-  quantity: Type.String({ description: 'Minutes and hours are rounded to four decimals; quantity_ms is exact.' }),
+  quantity_text: Type.String({
+    description: 'In full, as printed, such as "42,500,123" or "62 min 5.5 s".',
+    example: '1,000,000,000',
+  }),
+  quantity: Type.String({
+    description: 'Minutes and hours are rounded to four decimals; quantity_ms is exact.',
+    example: '1000000000',
+  }),
   quantity_ms: nullable(Type.String()),
-  rate: Type.String({ description: 'AUD for rate_per.' }),
-  rate_per: Type.String(),
-  amount: Type.String({ description: 'AUD, exact.' }),
-  price_versions: Type.Array(Type.Integer()),
-  rows: Type.String({ description: 'Where the rows of the line can be downloaded, with a key of the workspace.' }),
-  link: Type.Optional(
-    nullable(Type.String(), 'A web page with the rows of the line, for anyone with the link. It expires.'),
-  ),
+  rate: Type.String({ description: 'AUD for rate_per.', example: '0.10' }),
+  rate_per: Type.String({ example: '1M tokens' }),
+  amount: Type.String({ description: 'AUD, exact.', example: '100.00' }),
+  price_versions: Type.Array(Type.Integer({ example: 1 })),
+  rows: Type.String({
+    description: 'Where the rows of the line can be downloaded, with a key of the workspace.',
+    example: `/api/v1/usage?from=2026-11-01&to=2026-11-30&model=${EXAMPLE_MODEL}&price_versions=1`,
+  }),
+  link: Type.Optional({
+    ...nullable(Type.String(), 'A web page with the rows of the line, for anyone with the link. It expires.'),
+    example: null,
+  }),
 })
 
 export const invoiceSchema = Type.Object({
   object: Type.Literal('invoice'),
   kind: Type.Enum(['tax_invoice', 'adjustment_note']),
-  title: Type.String({ description: 'The heading, such as "Tax invoice".' }),
-  number: nullable(Type.String(), 'null: a preview.'),
-  workspace: Type.String(),
-  period: Type.String({ description: 'A month, such as 2026-11.' }),
-  period_from: Type.String(),
-  period_to: Type.String(),
-  issued: nullable(Type.String()),
-  due: nullable(Type.String()),
+  title: Type.String({ description: 'The heading, such as "Tax invoice".', example: 'Tax invoice' }),
+  number: nullable(Type.String({ example: 'INV-000001' }), 'null: a preview.'),
+  workspace: Type.String({ example: 'acme' }),
+  period: Type.String({ description: 'A month, such as 2026-11.', example: '2026-11' }),
+  period_from: Type.String({ example: '2026-11-01' }),
+  period_to: Type.String({ example: '2026-11-30' }),
+  issued: nullable(Type.String({ example: '2026-12-01' })),
+  due: nullable(Type.String({ example: '2026-12-15' })),
   currency: Type.Literal('AUD'),
-  seller: nullable(partySchema),
+  seller: { ...nullable(partySchema), example: sellerExample },
   buyer: partySchema,
   purchase_order: nullable(Type.String()),
-  payment: Type.String(),
+  payment: Type.String({ example: payment }),
   public_url: nullable(Type.String(), 'Where the buyer reaches the API.'),
   adjusts: nullable(Type.String(), 'For an adjustment note: the number of the invoice.'),
   reason: nullable(Type.String()),
   replaces: nullable(Type.String(), 'The invoice that this one replaces, if the month was issued again.'),
-  credited_by: Type.Array(Type.String(), { description: 'The adjustment notes that credited the replaced invoice.' }),
+  credited_by: Type.Array(Type.String(), {
+    description: 'The adjustment notes that credited the replaced invoice.',
+    example: [],
+  }),
   lines: Type.Array(lineSchema),
-  lines_total: Type.String({ description: 'The sum of the lines before rounding.' }),
-  subtotal: Type.String({ description: 'Excluding GST.' }),
-  gst: Type.String(),
-  total: Type.String({ description: 'Including GST.' }),
-  requests: Type.Integer(),
+  lines_total: Type.String({ description: 'The sum of the lines before rounding.', example: '100.00' }),
+  subtotal: Type.String({ description: 'Excluding GST.', example: '100.00' }),
+  gst: Type.String({ example: '10.00' }),
+  total: Type.String({ description: 'Including GST.', example: '110.00' }),
+  requests: Type.Integer({ example: 1043 }),
   estimated_requests: Type.Integer(),
-  ledger_rows: Type.Integer({ description: 'How many rows of the ledger the document covers.' }),
-  notices: Type.Array(Type.String(), { description: 'The sentences below the totals.' }),
+  ledger_rows: Type.Integer({ description: 'How many rows of the ledger the document covers.', example: 1043 }),
+  notices: Type.Array(Type.String({ example: payment }), { description: 'The sentences below the totals.' }),
   warnings: Type.Array(Type.String(), {
     description: 'For the operator, and not printed: what the invoice should have, but does not need.',
+    example: [],
   }),
   links_until: Type.Optional(nullable(Type.String(), 'The last day on which the links work.')),
 })
 
-const lineExample = {
-  description: 'huggingfacetb/smollm2-135m-instruct: input tokens',
-  model: 'huggingfacetb/smollm2-135m-instruct',
-  unit: 'input_tokens',
-  quantity_text: '1,000,000,000',
-  quantity: '1000000000',
-  quantity_ms: null,
-  rate: '0.10',
-  rate_per: '1M tokens',
-  amount: '100.00',
-  price_versions: [1],
-  rows: '/api/v1/usage?from=2026-11-01&to=2026-11-30&model=huggingfacetb/smollm2-135m-instruct&price_versions=1',
-  link: null,
-}
-
-export const invoiceExample = {
-  object: 'invoice',
-  kind: 'tax_invoice',
-  title: 'Tax invoice',
-  number: 'INV-000001',
-  workspace: 'acme',
-  period: '2026-11',
-  period_from: '2026-11-01',
-  period_to: '2026-11-30',
-  issued: '2026-12-01',
-  due: '2026-12-15',
-  currency: 'AUD',
-  seller: { name: 'Example Pty Ltd', abn: '51 824 753 556', address: '1 Lock Street, Sydney' },
-  buyer: { name: 'Acme Pty Ltd', abn: null, address: '2 River Road, Sydney' },
-  purchase_order: null,
-  payment: 'Payment within 14 days, by 2026-12-15.',
-  public_url: null,
-  adjusts: null,
-  reason: null,
-  replaces: null,
-  credited_by: [],
-  lines: [lineExample],
-  lines_total: '100.00',
-  subtotal: '100.00',
-  gst: '10.00',
-  total: '110.00',
-  requests: 1043,
-  estimated_requests: 0,
-  ledger_rows: 1043,
-  notices: ['Payment within 14 days, by 2026-12-15.'],
-  warnings: [],
-}
+/** An invoice, and an adjustment note. */
+export const invoiceExample = exampleOf(invoiceSchema) as object
 
 export const adjustmentExample = {
   ...invoiceExample,
@@ -118,7 +94,7 @@ export const adjustmentExample = {
   reason: 'Slow answers on 3 November',
   lines: [
     {
-      ...lineExample,
+      ...(exampleOf(lineSchema) as object),
       description: 'Credit: Slow answers on 3 November',
       model: 'credit',
       unit: 'credit',

@@ -5,8 +5,8 @@ import type { RowLinks } from '../rows/row-links.ts'
 import type { InvoiceDocument } from '../invoice-document.ts'
 import { binarySchema, textSchema } from '../../../server/common-schema.ts'
 import type { Exchange } from '../../../server/exchange.ts'
-import { invoiceExample, invoiceSchema } from './invoice-schema.ts'
-import type { ResponseDescription } from '../../../server/route.ts'
+import { invoiceSchema } from './invoice-schema.ts'
+import { jsonResponse, type ResponseDescription } from '../../../server/route.ts'
 
 /** An invoice in the format that the caller asks for, for members of its workspace and for the operator. */
 
@@ -26,7 +26,7 @@ export const invoiceFormatQuery = Type.Object({
 export const invoiceResponse: ResponseDescription = {
   status: 200,
   content: {
-    'application/json': { schema: invoiceSchema, example: invoiceExample },
+    ...jsonResponse(invoiceSchema).content,
     'text/html': { schema: textSchema, example: '<!doctype html><title>Tax invoice INV-000001</title>…' },
     'application/pdf': { schema: binarySchema, example: '%PDF-1.7 …' },
   },

@@ -4,16 +4,7 @@ import { listPrices } from '../../../catalog/list-prices.ts'
 import { pricesByKind, type ImagePrice, type ModelPrices } from '../../rating/image-prices.ts'
 import type { PriceList } from '../../rating/rating.ts'
 import { findSchemaProblem, formatPath } from '../../../shared/json/schema-check.ts'
-import {
-  parseFlags,
-  print,
-  requiredText,
-  text,
-  UsageError,
-  withStore,
-  type Command,
-  type Flags,
-} from '../../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type Command, type Flags } from '../../../cli/command.ts'
 import { pricesLines, pricesText } from '../../../cli/terminal/amounts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
 import type { View } from '../../../cli/terminal/view.ts'
@@ -50,14 +41,14 @@ leave out stay at the catalog's.
   async run(args) {
     const priceFlags = Object.fromEntries(Object.keys(FLAGS).map((name) => [name, 'string' as const]))
     const flags = parseFlags(args, { workspace: 'string', model: 'string', 'image-prices': 'string', ...priceFlags }, 1)
-    const workspace = requiredText(flags, 'workspace')
+    const workspace = flags.requiredText('workspace')
     const [action] = flags.positionals
     switch (action) {
       case 'list':
         return withStore(flags, { changes: false }, async ({ accounts, prices: book }) => {
           const own = book.workspacePrices(accounts.workspace(workspace).id)
           const data = [...own].map(([model, pricing]) => ({ model, pricing }))
-          print(flags, { object: 'list', data }, (view) => ownPricesText(data, view))
+          flags.print({ object: 'list', data }, (view) => ownPricesText(data, view))
         })
       case 'set':
         return change(flags, workspace, priceList(flags))
@@ -70,7 +61,7 @@ leave out stay at the catalog's.
 }
 
 function change(flags: Flags, workspace: string, pricing: ModelPrices | null): Promise<void> {
-  const slug = requiredText(flags, 'model')
+  const slug = flags.requiredText('model')
   return withStore(flags, { changes: true }, async ({ config, accounts, prices: book, record }) => {
     const model = config.catalog.read().find((it) => it.id === slug || it.aliases.includes(slug))
     if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`)
@@ -84,7 +75,7 @@ function change(flags: Flags, workspace: string, pricing: ModelPrices | null): P
       state: async () => ({ pricing: book.workspacePrices(id).get(model.id) ?? null }),
     }
     await record(action, () => book.setWorkspacePrice(model, id, pricing))
-    print(flags, { model: model.id, workspace, pricing }, () =>
+    flags.print({ model: model.id, workspace, pricing }, () =>
       pricing
         ? `${workspace} now pays for ${model.id}: ${pricesText({ ...listPrices(model), ...pricing })}.`
         : `${workspace} pays the list prices for ${model.id} again: ${pricesText(listPrices(model))}.`,
@@ -113,10 +104,10 @@ export function ownPricesText(data: readonly OwnPrices[], view: View): string {
 
 function priceList(flags: Flags): ModelPrices {
   const given = Object.entries(FLAGS).flatMap(([flag, key]) => {
-    const value = text(flags, flag)
+    const value = flags.text(flag)
     return value === undefined ? [] : [[key, value] as const]
   })
-  const images = text(flags, 'image-prices')
+  const images = flags.text('image-prices')
   if (given.length === 0 && images === undefined)
     throw new UsageError('give at least one price, such as --input-per-million 0.15')
   return { ...Object.fromEntries(given), ...(images === undefined ? {} : { image_prices: imagePrices(images) }) }

@@ -7,7 +7,7 @@ import { listPrices } from '../../../catalog/list-prices.ts'
 import { ApiError } from '../../../shared/errors.ts'
 import { pricesByKind, type ModelPrices } from '../../rating/image-prices.ts'
 import { invalidParameter } from '../../../shared/json/schema-check.ts'
-import { listSchema } from '../../../server/common-schema.ts'
+import { EXAMPLE_MODEL, listSchema } from '../../../server/common-schema.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
 
@@ -23,15 +23,13 @@ const priceParameters = {
   workspace: { description: 'The name or id of a workspace.', example: 'acme' },
   model: {
     description: 'The slug of a model, or a short id. Slashes may stand as they are.',
-    example: 'huggingfacetb/smollm2-135m-instruct',
+    example: EXAMPLE_MODEL,
   },
 }
 
-const workspacePriceSchema = Type.Object({ model: Type.String(), pricing: priceListSchema })
-const workspacePriceExample = {
-  model: priceParameters.model.example,
-  pricing: { input_per_million: '0.08', output_per_million: '0.16' },
-}
+const model = Type.String({ example: EXAMPLE_MODEL })
+const pricingExample = { input_per_million: '0.08', output_per_million: '0.16' }
+const workspacePriceSchema = Type.Object({ model, pricing: { ...priceListSchema, example: pricingExample } })
 
 export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
   const { accounts, prices } = parts
@@ -43,7 +41,7 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
       summary: "List a workspace's own prices",
       description: 'The models for which the workspace does not pay the list price.',
       parameters: { workspace: priceParameters.workspace },
-      response: jsonResponse(listSchema(workspacePriceSchema), { object: 'list', data: [workspacePriceExample] }),
+      response: jsonResponse(listSchema(workspacePriceSchema)),
       errors: ['not_found'],
       async answer({ exchange, parameters }) {
         const own = prices.workspacePrices(accounts.workspace(parameters.workspace).id)
@@ -60,8 +58,8 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
         'Gives a workspace its own price for a model, from the next request on. Prices that are left out stay at the list price.',
       parameters: priceParameters,
       body: priceListSchema,
-      example: workspacePriceExample.pricing,
-      response: jsonResponse(workspacePriceSchema, workspacePriceExample),
+      example: pricingExample,
+      response: jsonResponse(workspacePriceSchema),
       errors: ['not_found', 'model_not_found'],
       state: async ({ parameters: { workspace, model } }) => ownPrice(parts, workspace, model),
       async answer({ exchange, parameters: { workspace, model }, body: pricing }) {
@@ -76,10 +74,7 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
       summary: 'Return to the list price',
       description: "Removes the workspace's own price for a model, from the next request on.",
       parameters: priceParameters,
-      response: jsonResponse(Type.Object({ model: Type.String(), pricing: Type.Null() }), {
-        model: workspacePriceExample.model,
-        pricing: null,
-      }),
+      response: jsonResponse(Type.Object({ model, pricing: Type.Null() })),
       errors: ['not_found', 'model_not_found'],
       state: async ({ parameters: { workspace, model } }) => ownPrice(parts, workspace, model),
       async answer({ exchange, parameters: { workspace, model } }) {

@@ -3,7 +3,7 @@ import { errorTable, statusOf, type ErrorCode } from '../../../shared/errors.ts'
 import { Type, type Static } from 'typebox'
 import { sydneyDate } from '../../../shared/money/sydney-time.ts'
 import type { RefusalReads } from '../refusal-store.ts'
-import { nullable } from '../../../server/common-schema.ts'
+import { EXAMPLE_TIME, nullable } from '../../../server/common-schema.ts'
 import { reportPeriod, startAmong, timesIn } from '../../usage/routes/report-period.ts'
 import { requestIdDescription } from '../../usage/routes/usage-schema.ts'
 
@@ -30,84 +30,65 @@ export const refusedQuery = Type.Object({
   ),
 })
 
+const keyId = 'key_7f3a9c21'
+const at = Type.Integer({ example: 1795000000000 })
+const requests = Type.Integer({ example: 3 })
+
 const about = {
   key_id: nullable(
-    Type.String(),
+    Type.String({ example: keyId }),
     'null if the request had no valid key. In sums of a workspace also: the keys beyond its first hundred in an hour.',
   ),
-  http_status: nullable(Type.Integer(), 'null if this version of Weir does not know the code.'),
-  error_code: Type.String(),
+  http_status: nullable(Type.Integer({ example: 429 }), 'null if this version of Weir does not know the code.'),
+  error_code: Type.String({ example: 'rate_limit_exceeded' }),
 }
 
-const workspace = nullable(Type.String(), 'The name of the workspace; null if the request had no valid key.')
+const workspace = nullable(
+  Type.String({ example: 'acme' }),
+  'The name of the workspace; null if the request had no valid key.',
+)
 
 /** `withWorkspaces`: for the operator, who sees all of them. */
 export function refusedReportSchema({ withWorkspaces }: { withWorkspaces: boolean }) {
   const whose = withWorkspaces ? { workspace } : {}
   return Type.Object({
     object: Type.Literal('refused.report'),
-    unit: Type.Enum(['hour', 'day'], { description: 'Hours for up to three days, else days.' }),
-    times: Type.Array(Type.Integer(), { description: 'Unix ms of the beginning of every hour or day of the period.' }),
-    total: Type.Integer({ description: 'How many requests were refused. Counts are kept for 31 days.' }),
+    unit: Type.Enum(['hour', 'day'], { description: 'Hours for up to three days, else days.', example: 'day' }),
+    times: Type.Array(at, { description: 'Unix ms of the beginning of every hour or day of the period.' }),
+    total: { ...requests, description: 'How many requests were refused. Counts are kept for 31 days.' },
     codes: Type.Array(
       Type.Object({
         http_status: about.http_status,
         error_code: about.error_code,
-        requests: Type.Integer(),
-        series: Type.Array(Type.Object({ at: Type.Integer(), requests: Type.Integer() }), {
+        requests,
+        series: Type.Array(Type.Object({ at, requests }), {
           description: 'Times without refused requests are left out.',
         }),
       }),
       { description: 'The most frequent first.' },
     ),
-    groups: Type.Array(Type.Object({ ...whose, ...about, requests: Type.Integer() }), {
+    groups: Type.Array(Type.Object({ ...whose, ...about, requests }), {
       description: `By key and code, the largest first, at most ${GROUPS_MAX}.`,
     }),
     newest: Type.Array(
       Type.Object({
-        request_id: Type.String(),
-        at: Type.String(),
+        request_id: Type.String({ example: requestIdDescription.example }),
+        at: Type.String({ example: EXAMPLE_TIME }),
         ...whose,
-        key_id: nullable(Type.String()),
-        endpoint: nullable(Type.String(), 'null if there is no such path.'),
+        key_id: nullable(Type.String({ example: keyId })),
+        endpoint: nullable(Type.String({ example: '/chat/completions' }), 'null if there is no such path.'),
         model: nullable(Type.String(), 'null unless it is a model of the catalog.'),
-        http_status: Type.Integer(),
+        http_status: Type.Integer({ example: 429 }),
         error_code: about.error_code,
         param: nullable(Type.String(), 'The field that it is about.'),
-        reason: Type.String({ description: 'Never what the caller sent.' }),
+        reason: Type.String({
+          description: 'Never what the caller sent.',
+          example: 'Too many requests in this minute. Try again in 12 s.',
+        }),
       }),
       { description: 'The newest first. Of each error code, the 20 newest of a workspace are kept, for 31 days.' },
     ),
   })
-}
-
-const groupExample = { key_id: 'key_7f3a9c21', http_status: 429, error_code: 'rate_limit_exceeded' }
-
-export function refusedReportExample({ withWorkspaces }: { withWorkspaces: boolean }): object {
-  const whose = withWorkspaces ? { workspace: 'acme' } : {}
-  const { http_status, error_code } = groupExample
-  return {
-    object: 'refused.report',
-    unit: 'day',
-    times: [1795000000000],
-    total: 3,
-    codes: [{ http_status, error_code, requests: 3, series: [{ at: 1795000000000, requests: 3 }] }],
-    groups: [{ ...whose, ...groupExample, requests: 3 }],
-    newest: [
-      {
-        request_id: requestIdDescription.example,
-        at: '2026-11-15T22:04:05.000Z',
-        ...whose,
-        key_id: groupExample.key_id,
-        endpoint: '/chat/completions',
-        model: null,
-        http_status,
-        error_code,
-        param: null,
-        reason: 'Too many requests in this minute. Try again in 12 s.',
-      },
-    ],
-  }
 }
 
 /** `nameOf`: names workspaces, for the operator. Others see only their own: `workspaceId`. */

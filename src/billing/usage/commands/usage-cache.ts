@@ -1,7 +1,7 @@
 import { cacheView } from '../views.ts'
 import type { CacheUseEntry } from '../../../engines/cache-use.ts'
 import { cacheUseOf } from '../../../operate/running-service.ts'
-import { CommandFailed, print, refuseMore, text, withStore, type Flags } from '../../../cli/command.ts'
+import { CommandFailed, withStore, type Flags } from '../../../cli/command.ts'
 import { count, counted } from '../../../shared/counts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
 import type { View } from '../../../cli/terminal/view.ts'
@@ -14,9 +14,9 @@ interface CacheRow {
 }
 
 export async function showCacheUse(flags: Flags): Promise<void> {
-  refuseMore(flags, 1)
+  flags.refuseMore(1)
   await withStore(flags, { changes: false }, async ({ config: { dataDir }, accounts }) => {
-    const named = text(flags, 'workspace')
+    const named = flags.text('workspace')
     const workspaceId = named === undefined ? undefined : accounts.workspace(named).id
     const entries = await cacheUseOf(dataDir)
     if (!entries) {
@@ -26,7 +26,7 @@ export async function showCacheUse(flags: Flags): Promise<void> {
       .filter((it) => workspaceId === undefined || it.workspaceId === workspaceId)
       .map((entry) => ({ workspace: accounts.workspace(entry.workspaceId).name, entry }))
     const data = rows.map(({ workspace, entry }) => ({ workspace, ...cacheView(entry) }))
-    print(flags, { object: 'list', data }, (view) => cacheText(rows, view))
+    flags.print({ object: 'list', data }, (view) => cacheText(rows, view))
   })
 }
 

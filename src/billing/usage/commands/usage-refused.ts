@@ -2,7 +2,7 @@ import { refusalView, refusedGroupView } from '../views.ts'
 import { periodOf } from '../../../shared/period.ts'
 import { statusOf } from '../../../shared/errors.ts'
 import type { Refusal, RefusedGroup } from '../../refused-requests/refusals.ts'
-import { print, refuseMore, text, withStore, type Flags } from '../../../cli/command.ts'
+import { withStore, type Flags } from '../../../cli/command.ts'
 import { count, counted } from '../../../shared/counts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
 import { secondText, ZONE } from '../../../cli/terminal/times.ts'
@@ -17,11 +17,11 @@ const NEWEST_SHOWN = 20
 type NameOf = (workspaceId: string) => string | null
 
 export async function showRefused(flags: Flags): Promise<void> {
-  refuseMore(flags, 1)
+  flags.refuseMore(1)
   await withStore(flags, { changes: false }, async ({ accounts, store }) => {
-    const named = text(flags, 'workspace')
+    const named = flags.text('workspace')
     const workspaceId = named === undefined ? undefined : accounts.workspace(named).id
-    const { from, to } = periodOf({ from: text(flags, 'from'), to: text(flags, 'to') })
+    const { from, to } = periodOf({ from: flags.text('from'), to: flags.text('to') })
     // Counts are hourly: the hours in which the period begins and ends are included.
     const hours = { workspaceId, from: from - (from % HOUR_MS), to }
     const groups = await store.refusedGroups({ ...hours, limit: GROUPS_MAX })
@@ -33,7 +33,7 @@ export async function showRefused(flags: Flags): Promise<void> {
       groups: groups.map((it) => refusedGroupView(it, nameOf)),
       newest: newest.map((it) => refusalView(it, nameOf)),
     }
-    print(flags, data, (view) => refusedText(groups, newest, nameOf, view))
+    flags.print(data, (view) => refusedText(groups, newest, nameOf, view))
   })
 }
 

@@ -1,7 +1,7 @@
 import { refusalView, usageView } from '../views.ts'
 import type { LedgerRow } from '../../../ledger/rows.ts'
 import type { Refusal } from '../../refused-requests/refusals.ts'
-import { CommandFailed, print, refuseMore, withStore, type Flags } from '../../../cli/command.ts'
+import { CommandFailed, withStore, type Flags } from '../../../cli/command.ts'
 import { audText, usageText } from '../../../cli/terminal/amounts.ts'
 import { renderFields } from '../../../cli/terminal/table.ts'
 import { secondText, ZONE } from '../../../cli/terminal/times.ts'
@@ -9,13 +9,13 @@ import type { View } from '../../../cli/terminal/view.ts'
 
 /** `weir usage REQUEST_ID`: how one request ended, whether it has a ledger row or was refused before. */
 export async function showRequest(flags: Flags, requestId: string): Promise<void> {
-  refuseMore(flags, 1)
+  flags.refuseMore(1)
   await withStore(flags, { changes: false }, async ({ accounts, store }) => {
     const nameOf = (id: string): string | null => accounts.workspaces().find((it) => it.id === id)?.name ?? null
     const row = await store.usageRow(requestId)
     if (row) {
       const data = { object: 'request', workspace: nameOf(row.workspaceId), ...usageView(row) }
-      return print(flags, data, (view) => rowText(row, nameOf(row.workspaceId), view))
+      return flags.print(data, (view) => rowText(row, nameOf(row.workspaceId), view))
     }
     const refusal = await store.refusedRequest(requestId)
     if (!refusal) {
@@ -24,7 +24,7 @@ export async function showRequest(flags: Flags, requestId: string): Promise<void
       )
     }
     const data = { object: 'refused_request', ...refusalView(refusal, nameOf) }
-    print(flags, data, (view) => refusalText(refusal, nameOf(refusal.workspaceId), view))
+    flags.print(data, (view) => refusalText(refusal, nameOf(refusal.workspaceId), view))
   })
 }
 

@@ -8,17 +8,7 @@ import { eachPage, exportFormats, exportRows } from '../usage-export.ts'
 import type { LedgerRow } from '../../../ledger/rows.ts'
 import type { UsageQuery, UsageStore } from '../usage-store.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import {
-  parseFlags,
-  print,
-  refuseMore,
-  requiredText,
-  text,
-  UsageError,
-  withStore,
-  type Command,
-  type Flags,
-} from '../../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type Command, type Flags } from '../../../cli/command.ts'
 import { showCacheUse } from './usage-cache.ts'
 import { showRefused } from './usage-refused.ts'
 import { showRequest } from './usage-request.ts'
@@ -69,26 +59,26 @@ is not invoiced yet; use weir invoice credit for a row that is.
     if (flags.positionals[0] === 'correct') return correct(flags)
     if (flags.positionals[0] === 'cache') return showCacheUse(flags)
     if (flags.positionals[0] === 'refused') return showRefused(flags)
-    const format = text(flags, 'export')
+    const format = flags.text('export')
     const [file] = flags.positionals
-    const isOfOne = format === undefined && text(flags, 'workspace') === undefined
+    const isOfOne = format === undefined && flags.text('workspace') === undefined
     if (isOfOne && file !== undefined) return showRequest(flags, file)
-    const workspace = requiredText(flags, 'workspace')
-    refuseMore(flags, format === undefined ? 0 : 1)
+    const workspace = flags.requiredText('workspace')
+    flags.refuseMore(format === undefined ? 0 : 1)
     if (format !== undefined && !isFormat(format))
       throw new UsageError(`--export must be one of ${fileFormats.join(', ')}`)
     if (format !== undefined && !file) throw new UsageError(`give the file name: --export ${format} FILE`)
     await withStore(flags, { changes: false }, async ({ accounts, store }) => {
-      const query = usageQuery(accounts.workspace(workspace).id, { from: text(flags, 'from'), to: text(flags, 'to') })
+      const query = usageQuery(accounts.workspace(workspace).id, { from: flags.text('from'), to: flags.text('to') })
       if (format !== undefined && file !== undefined) {
         await exportTo(file, format, store, query)
-        return print(flags, { file, format }, () => `Wrote ${file}.`)
+        return flags.print({ file, format }, () => `Wrote ${file}.`)
       }
       const rows: LedgerRow[] = []
       for await (const page of eachPage(store, query)) rows.push(...page)
       const data = rows.map(usageView)
       const total = rows.reduce((sum, row) => sum + row.amount, 0n)
-      print(flags, { object: 'list', data, total_pico_aud: total.toString() }, (view) => usageTable(rows, view))
+      flags.print({ object: 'list', data, total_pico_aud: total.toString() }, (view) => usageTable(rows, view))
     })
   },
 }
@@ -120,11 +110,11 @@ function correct(flags: Flags): Promise<void> {
   const id = flags.positionals[1]
   if (!id) throw new UsageError('give the id of the request: weir usage correct REQUEST_ID --reason TEXT')
   return withStore(flags, { changes: false }, async ({ config, store, record }) => {
-    const reason = requiredText(flags, 'reason')
+    const reason = flags.requiredText('reason')
     await record({ action: 'correctUsage', subject: id, body: { reason }, state: async () => undefined }, () =>
       openInvoicing(store, systemClock, config.seller).correct(id, reason),
     )
-    print(flags, { corrects: id }, () => `Reversed ${id}.`)
+    flags.print({ corrects: id }, () => `Reversed ${id}.`)
   })
 }
 

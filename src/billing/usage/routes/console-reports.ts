@@ -5,16 +5,13 @@ import type { UsageStore } from '../usage-store.ts'
 import { sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
 import { latencyOverview } from './latency-overview.ts'
 import {
-  latencyReportExample,
   latencyReportSchema,
-  monthReportExample,
   monthReportSchema,
   periodQuery,
   requestListExample,
   requestListQuery,
   requestListSchema,
   usageFilterQuery,
-  usageReportExample,
   usageReportSchema,
 } from './report-schema.ts'
 import { monthOverview, requestList, usageOverview } from './reports.ts'
@@ -42,7 +39,7 @@ export function consoleReportRoutes({ reader, clock }: ConsoleReportsParts): rea
       summary: 'Usage over time',
       description: 'Requests, tokens and cost of a period by hour or day, and of the models or keys that cost most.',
       query: groupedQuery,
-      response: jsonResponse(usageReportSchema, usageReportExample),
+      response: jsonResponse(usageReportSchema),
       errors: [],
       answer: async ({ exchange, query, session: { caller } }) =>
         exchange.sendJson(
@@ -57,7 +54,7 @@ export function consoleReportRoutes({ reader, clock }: ConsoleReportsParts): rea
       description:
         'How long requests of a period waited and took, and how many failed, by hour or day, and by model or key. Made from up to 5,000 rows, spread over the period: the newest of each of its parts, or of the hours in which a model or key has its few requests.',
       query: groupedQuery,
-      response: jsonResponse(latencyReportSchema, latencyReportExample),
+      response: jsonResponse(latencyReportSchema),
       errors: [],
       answer: async ({ exchange, query, session: { caller } }) =>
         exchange.sendJson(
@@ -72,7 +69,7 @@ export function consoleReportRoutes({ reader, clock }: ConsoleReportsParts): rea
       id: 'monthReport',
       summary: 'The month so far',
       description: 'What this month has cost, how fast, what it will come to, and whether the spend limit is reached.',
-      response: jsonResponse(monthReportSchema, monthReportExample),
+      response: jsonResponse(monthReportSchema),
       errors: [],
       answer: async ({ exchange, session: { caller } }) =>
         exchange.sendJson(JSON.stringify(await monthOverview(reader, caller.workspace, clock.now()))),

@@ -7,7 +7,6 @@ import {
   requestListExample,
   requestListQuery,
   requestListSchema,
-  usageReportExample,
   usageReportSchema,
 } from './report-schema.ts'
 import { requestList, usageOverview } from './reports.ts'
@@ -36,7 +35,7 @@ export function reportRoutes({ accounts, store }: ReportsParts): readonly Operat
         ...periodQuery,
         group_by: Type.Optional(Type.Enum([...reportGroupings], { description: 'workspace (default), model or key.' })),
       }),
-      response: jsonResponse(usageReportSchema, usageReportExample),
+      response: jsonResponse(usageReportSchema),
       errors: ['not_found', 'missing_required_parameter'],
       async answer({ exchange, query }) {
         const groupBy = query.group_by ?? 'workspace'

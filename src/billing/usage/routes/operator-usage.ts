@@ -8,12 +8,7 @@ import type { UsageStore } from '../usage-store.ts'
 import type { Telemetry } from '../../../operate/telemetry/telemetry.ts'
 import { cacheView } from '../views.ts'
 import { cacheResponse } from './cache-use.ts'
-import {
-  refusedQuery,
-  refusedReport,
-  refusedReportExample,
-  refusedReportSchema,
-} from '../../refused-requests/routes/refused-report.ts'
+import { refusedQuery, refusedReport, refusedReportSchema } from '../../refused-requests/routes/refused-report.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { sendUsage, sendUsageRow } from './send-usage.ts'
 import {
@@ -94,10 +89,7 @@ export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
         workspace: Type.Optional(Type.String({ description: 'The name or id of a workspace. By default all.' })),
         ...refusedQuery.properties,
       }),
-      response: jsonResponse(
-        refusedReportSchema({ withWorkspaces: true }),
-        refusedReportExample({ withWorkspaces: true }),
-      ),
+      response: jsonResponse(refusedReportSchema({ withWorkspaces: true })),
       errors: ['not_found'],
       async answer({ exchange, query }) {
         const workspaceId = query.workspace === undefined ? undefined : accounts.workspace(query.workspace).id

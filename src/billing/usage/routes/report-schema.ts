@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { nullable } from '../../../server/common-schema.ts'
+import { EXAMPLE_MODEL, nullable } from '../../../server/common-schema.ts'
 import { usageRowExample, usageRowSchema } from './usage-schema.ts'
 
 /** Reports about usage, for members of a workspace and for the operator. */
@@ -7,16 +7,16 @@ import { usageRowExample, usageRowSchema } from './usage-schema.ts'
 export const reportGroupings = ['model', 'key', 'workspace'] as const
 
 const sums = {
-  requests: Type.Integer(),
-  input_tokens: Type.Integer(),
-  cached_input_tokens: Type.Integer(),
-  output_tokens: Type.Integer(),
+  requests: Type.Integer({ example: 12 }),
+  input_tokens: Type.Integer({ example: 340 }),
+  cached_input_tokens: Type.Integer({ example: 20 }),
+  output_tokens: Type.Integer({ example: 120 }),
   images: Type.Integer(),
   audio_ms: Type.Integer(),
-  amount: Type.String({ description: 'AUD, exact, excluding GST.' }),
+  amount: Type.String({ description: 'AUD, exact, excluding GST.', example: '0.000058' }),
 }
 
-const at = Type.Integer({ description: 'Unix ms of the beginning of the hour or the day.' })
+const at = Type.Integer({ description: 'Unix ms of the beginning of the hour or the day.', example: 1795000000000 })
 
 export const periodQuery = {
   from: Type.String({ description: 'The first day in Sydney.', example: '2026-11-01' }),
@@ -30,127 +30,75 @@ export const usageFilterQuery = {
 
 export const usageReportSchema = Type.Object({
   object: Type.Literal('usage.report'),
-  unit: Type.Enum(['hour', 'day'], { description: 'Hours for up to three days, else days.' }),
+  unit: Type.Enum(['hour', 'day'], { description: 'Hours for up to three days, else days.', example: 'day' }),
   times: Type.Array(at, { description: 'Every hour or day of the period.' }),
   total: Type.Object(sums),
   series: Type.Array(Type.Object({ at, ...sums }), { description: 'Times without usage are left out.' }),
   groups: Type.Array(
     Type.Object({
-      group: Type.String({ description: 'A model, the id of a key, or a workspace.' }),
+      group: Type.String({ description: 'A model, the id of a key, or a workspace.', example: EXAMPLE_MODEL }),
       ...sums,
-      series: Type.Array(Type.Object({ at, requests: Type.Integer(), amount: Type.String() })),
+      series: Type.Array(Type.Object({ at, requests: sums.requests, amount: Type.String({ example: '0.000058' }) })),
     }),
     { description: 'Those that cost most. What is left belongs to all others.' },
   ),
 })
 
-const sumsExample = {
-  requests: 12,
-  input_tokens: 340,
-  cached_input_tokens: 20,
-  output_tokens: 120,
-  images: 0,
-  audio_ms: 0,
-  amount: '0.000058',
-}
-
-export const usageReportExample = {
-  object: 'usage.report',
-  unit: 'day',
-  times: [1795000000000],
-  total: sumsExample,
-  series: [{ at: 1795000000000, ...sumsExample }],
-  groups: [
-    {
-      group: usageRowExample.model,
-      ...sumsExample,
-      series: [{ at: 1795000000000, requests: 12, amount: '0.000058' }],
-    },
-  ],
-}
-
-const percentiles = Type.Object({ p50: nullable(Type.Integer()), p95: nullable(Type.Integer()) })
+const percentiles = (p50: number, p95: number) =>
+  Type.Object({ p50: nullable(Type.Integer({ example: p50 })), p95: nullable(Type.Integer({ example: p95 })) })
 
 const latencyBuckets = Type.Array(
   Type.Object({
     at,
-    requests: Type.Integer(),
-    failed: Type.Integer(),
-    queue_wait_ms: percentiles,
-    first_token_ms: percentiles,
-    duration_ms: percentiles,
+    requests: sums.requests,
+    failed: Type.Integer({ example: 1 }),
+    queue_wait_ms: percentiles(0, 120),
+    first_token_ms: percentiles(180, 400),
+    duration_ms: percentiles(640, 1900),
   }),
   { description: 'Times without requests are left out.' },
 )
 
 export const latencyReportSchema = Type.Object({
   object: Type.Literal('latency.report'),
-  unit: Type.Enum(['hour', 'day']),
-  requests: Type.Integer({ description: 'How many requests it was made from, spread over the period.' }),
-  of_requests: Type.Integer({ description: 'How many requests the period has.' }),
-  is_complete: Type.Boolean({ description: 'Whether it was made from all of them.' }),
+  unit: Type.Enum(['hour', 'day'], { example: 'day' }),
+  requests: { ...sums.requests, description: 'How many requests it was made from, spread over the period.' },
+  of_requests: { ...sums.requests, description: 'How many requests the period has.' },
+  is_complete: Type.Boolean({ description: 'Whether it was made from all of them.', example: true }),
   buckets: latencyBuckets,
   groups: Type.Array(
     Type.Object({
-      group: Type.String({ description: 'A model, or the id of a key.' }),
-      requests: Type.Integer(),
+      group: Type.String({ description: 'A model, or the id of a key.', example: EXAMPLE_MODEL }),
+      requests: sums.requests,
       buckets: latencyBuckets,
     }),
     { description: 'Those that cost most, as in the report of usage.' },
   ),
 })
 
-const latencyBucketExample = {
-  at: 1795000000000,
-  requests: 12,
-  failed: 1,
-  queue_wait_ms: { p50: 0, p95: 120 },
-  first_token_ms: { p50: 180, p95: 400 },
-  duration_ms: { p50: 640, p95: 1900 },
-}
-
-export const latencyReportExample = {
-  object: 'latency.report',
-  unit: 'day',
-  requests: 12,
-  of_requests: 12,
-  is_complete: true,
-  buckets: [latencyBucketExample],
-  groups: [{ group: usageRowExample.model, requests: 12, buckets: [latencyBucketExample] }],
-}
-
 export const monthReportSchema = Type.Object({
   object: Type.Literal('month.report'),
-  month: Type.String(),
-  from: Type.Integer(),
-  to: Type.Integer(),
-  now: Type.Integer(),
-  spent: Type.String({ description: 'AUD so far, excluding GST.' }),
-  pace_days: Type.Integer({ description: 'The whole days that the pace is taken from: up to seven.' }),
-  per_day: nullable(Type.String(), 'AUD for a day, over pace_days; null before the first of them is over.'),
-  forecast: nullable(Type.String(), 'AUD for the whole month at this pace; null with less than three days.'),
-  spend_limit: nullable(Type.String()),
-  spend_limit_kind: nullable(Type.Enum(['soft', 'hard'])),
+  month: Type.String({ example: '2026-11' }),
+  from: Type.Integer({ example: 1793451600000 }),
+  to: Type.Integer({ example: 1796043600000 }),
+  now: Type.Integer({ example: 1795000000000 }),
+  spent: Type.String({ description: 'AUD so far, excluding GST.', example: '12.50' }),
+  pace_days: Type.Integer({ description: 'The whole days that the pace is taken from: up to seven.', example: 7 }),
+  per_day: nullable(
+    Type.String({ example: '0.80' }),
+    'AUD for a day, over pace_days; null before the first of them is over.',
+  ),
+  forecast: nullable(
+    Type.String({ example: '24.10' }),
+    'AUD for the whole month at this pace; null with less than three days.',
+  ),
+  spend_limit: nullable(Type.String({ example: '250.00' })),
+  spend_limit_kind: nullable(Type.Enum(['soft', 'hard'], { example: 'hard' })),
   reaches_limit_at: nullable(
     Type.String(),
     'When the limit is reached at this pace; null if not this month, if it is reached, or without a forecast.',
   ),
 })
-
-export const monthReportExample = {
-  object: 'month.report',
-  month: '2026-11',
-  from: 1793451600000,
-  to: 1796043600000,
-  now: 1795000000000,
-  spent: '12.50',
-  pace_days: 7,
-  per_day: '0.80',
-  forecast: '24.10',
-  spend_limit: '250.00',
-  spend_limit_kind: 'hard',
-  reaches_limit_at: null,
-}
 
 export const requestListSchema = Type.Object({
   object: Type.Literal('list'),

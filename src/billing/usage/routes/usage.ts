@@ -5,12 +5,7 @@ import type { UsageStore } from '../usage-store.ts'
 import type { Telemetry } from '../../../operate/telemetry/telemetry.ts'
 import { cacheView } from '../views.ts'
 import { ownCacheResponse } from './cache-use.ts'
-import {
-  refusedQuery,
-  refusedReport,
-  refusedReportExample,
-  refusedReportSchema,
-} from '../../refused-requests/routes/refused-report.ts'
+import { refusedQuery, refusedReport, refusedReportSchema } from '../../refused-requests/routes/refused-report.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { sendUsage, sendUsageRow } from './send-usage.ts'
 import {
@@ -71,10 +66,7 @@ export function ownUsageRoutes(parts: OwnUsageParts): readonly KeyRoute[] {
       description:
         'Requests of this workspace that were refused before a model had them: how many by error code and key over time, and the newest ones with the reason. They are not billed and not in the usage.',
       query: refusedQuery,
-      response: jsonResponse(
-        refusedReportSchema({ withWorkspaces: false }),
-        refusedReportExample({ withWorkspaces: false }),
-      ),
+      response: jsonResponse(refusedReportSchema({ withWorkspaces: false })),
       errors: ['invalid_value'],
       answer: async ({ exchange, caller, query }) =>
         exchange.sendJson(JSON.stringify(await refusedReport(refusals, caller.workspace.id, query, clock.now()))),

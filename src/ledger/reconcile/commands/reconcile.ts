@@ -1,6 +1,6 @@
 import { reconcileLedger, type Reconciliation } from '../reconcile.ts'
 import { reconciliationView } from '../reconciliation-view.ts'
-import { parseFlags, print, ProblemsFound, withStore, type Command } from '../../../cli/command.ts'
+import { parseFlags, ProblemsFound, withStore, type Command } from '../../../cli/command.ts'
 import { audText } from '../../../cli/terminal/amounts.ts'
 import { counted } from '../../../shared/counts.ts'
 import type { View } from '../../../cli/terminal/view.ts'
@@ -23,7 +23,7 @@ beside a running service.`,
     const flags = parseFlags(args)
     await withStore(flags, { changes: false }, async ({ store }) => {
       const result = await reconcileLedger(store)
-      print(flags, reconciliationView(result), (view) => reconciliationText(result, view))
+      flags.print(reconciliationView(result), (view) => reconciliationText(result, view))
       if (result.problems.length > 0) throw new ProblemsFound('problems found; see above')
     })
   },

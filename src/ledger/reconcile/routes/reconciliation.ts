@@ -8,11 +8,14 @@ import { operatorRoute, type OperatorRoute } from '../../../server/operator-rout
 
 const reconciliationSchema = Type.Object({
   object: Type.Literal('reconciliation'),
-  fits: Type.Boolean({ description: 'True if everything adds up.' }),
-  workspaces: Type.Integer(),
-  rows: Type.Integer(),
-  invoices: Type.Integer(),
-  amount_pico_aud: Type.String({ description: 'The sum of all rows, in units of 10⁻¹² AUD.' }),
+  fits: Type.Boolean({ description: 'True if everything adds up.', example: true }),
+  workspaces: Type.Integer({ example: 2 }),
+  rows: Type.Integer({ example: 1043 }),
+  invoices: Type.Integer({ example: 3 }),
+  amount_pico_aud: Type.String({
+    description: 'The sum of all rows, in units of 10⁻¹² AUD.',
+    example: '12500000000000',
+  }),
   problems: Type.Array(
     Type.Object({
       check: Type.Enum(['amount', 'price_version', 'correction', 'sums', 'invoice', 'number', 'refused']),
@@ -20,6 +23,7 @@ const reconciliationSchema = Type.Object({
       subject: Type.String({ description: 'The row or the invoice that is wrong.' }),
       message: Type.String(),
     }),
+    { example: [] },
   ),
 })
 
@@ -31,15 +35,7 @@ export function reconciliationRoute({ store }: { readonly store: Store }): Opera
     summary: 'Reconcile the ledger',
     description:
       'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit, including rows that the database refused.',
-    response: jsonResponse(reconciliationSchema, {
-      object: 'reconciliation',
-      fits: true,
-      workspaces: 2,
-      rows: 1043,
-      invoices: 3,
-      amount_pico_aud: '12500000000000',
-      problems: [],
-    }),
+    response: jsonResponse(reconciliationSchema),
     errors: [],
     async answer({ exchange }) {
       exchange.sendJson(JSON.stringify(reconciliationView(await reconcileLedger(store))))

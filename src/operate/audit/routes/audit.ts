@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import type { Doer } from '../recorded.ts'
 import type { AuditStore } from '../audit-store.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import { nullable } from '../../../server/common-schema.ts'
+import { EXAMPLE_TIME, nullable } from '../../../server/common-schema.ts'
 import type { Exchange } from '../../../server/exchange.ts'
 import { jsonResponse, type Route } from '../../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
@@ -26,37 +26,25 @@ const commandTitles: ReadonlyMap<string, string> = new Map([
 ])
 
 const entrySchema = Type.Object({
-  id: Type.Integer(),
-  at: Type.String(),
+  id: Type.Integer({ example: 12 }),
+  at: Type.String({ example: EXAMPLE_TIME }),
   actor: Type.String({
     description:
       'The operator or a key of a workspace, by its name if it has one, with the address; or who ran a command, and where.',
+    example: 'operator (token) from 127.0.0.1',
   }),
-  request_id: Type.String({ description: 'Empty for a command.' }),
-  action: Type.String({ description: 'The id of the operation.' }),
-  title: Type.String({ description: 'The action in words.' }),
-  subject: Type.String(),
-  request: nullable(Type.String(), 'The body, as JSON without secrets.'),
-  before: nullable(Type.String(), 'What it changed, before, as JSON.'),
-  after: nullable(Type.String(), 'What it changed, after, as JSON.'),
+  request_id: Type.String({ description: 'Empty for a command.', example: '0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70' }),
+  action: Type.String({ description: 'The id of the operation.', example: 'changeWorkspace' }),
+  title: Type.String({ description: 'The action in words.', example: 'Change a workspace' }),
+  subject: Type.String({ example: 'acme' }),
+  request: nullable(Type.String({ example: '{"spend_limit":"250.00"}' }), 'The body, as JSON without secrets.'),
+  before: nullable(Type.String({ example: '{"spend_limit":null}' }), 'What it changed, before, as JSON.'),
+  after: nullable(Type.String({ example: '{"spend_limit":"250.00"}' }), 'What it changed, after, as JSON.'),
   outcome: Type.Enum(['begun', 'done', 'refused'], {
+    example: 'done',
     description: 'begun: the service ended before the action did, or it is still running.',
   }),
 })
-
-const entryExample = {
-  id: 12,
-  at: '2026-11-15T22:04:05.000Z',
-  actor: 'operator (token) from 127.0.0.1',
-  request_id: '0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70',
-  action: 'changeWorkspace',
-  title: 'Change a workspace',
-  subject: 'acme',
-  request: '{"spend_limit":"250.00"}',
-  before: '{"spend_limit":null}',
-  after: '{"spend_limit":"250.00"}',
-  outcome: 'done',
-}
 
 /** `routes` have the titles of actions. */
 export function auditRoutes(
@@ -81,7 +69,6 @@ export function auditRoutes(
       }),
       response: jsonResponse(
         Type.Object({ object: Type.Literal('list'), data: Type.Array(entrySchema), next: nullable(Type.Integer()) }),
-        { object: 'list', data: [entryExample], next: null },
       ),
       errors: [],
       async answer({ exchange, query: { before, limit = 50 } }) {

@@ -4,7 +4,7 @@ import { settleRunningService } from '../../running-service.ts'
 import { takeBackup } from '../backup.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { isDumbTerminal } from '../../../config.ts'
-import { parseFlags, print, sqliteConfigOf, UsageError, type Command } from '../../../cli/command.ts'
+import { parseFlags, sqliteConfigOf, UsageError, type Command } from '../../../cli/command.ts'
 import { counted } from '../../../shared/counts.ts'
 import { openScreen } from '../../../cli/terminal/screen.ts'
 
@@ -45,8 +45,7 @@ docs/guides/backup-and-upgrade.md has more.
     }).finally(() => screen?.close())
     const { created, schema, database, rows } = description
     const ledgerRows = rows['ledger'] ?? 0
-    print(
-      flags,
+    flags.print(
       {
         file,
         bytes,

@@ -1,6 +1,6 @@
 import { restoreBackup } from '../restore.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import { commandActor, parseFlags, print, sqliteConfigOf, UsageError, type Command } from '../../../cli/command.ts'
+import { commandActor, parseFlags, sqliteConfigOf, UsageError, type Command } from '../../../cli/command.ts'
 import { counted } from '../../../shared/counts.ts'
 import { secondText, ZONE } from '../../../cli/terminal/times.ts'
 
@@ -29,15 +29,12 @@ date; a backup of a newer version of Weir is refused.
     })
     const { created, schema, rows } = description
     const ledgerRows = rows['ledger'] ?? 0
-    print(
-      flags,
-      { file, data_dir: dataDir, created, schema, ledger_rows: ledgerRows, replaced: replaced ?? null },
-      () =>
-        [
-          `${dataDir} is as it was on ${secondText(created)} (${ZONE}): ${counted(ledgerRows, 'ledger row')}.`,
-          ...(replaced === undefined ? [] : [`What was there before is in ${replaced}.`]),
-          'Check the ledger with weir reconcile, then start the service.',
-        ].join('\n'),
+    flags.print({ file, data_dir: dataDir, created, schema, ledger_rows: ledgerRows, replaced: replaced ?? null }, () =>
+      [
+        `${dataDir} is as it was on ${secondText(created)} (${ZONE}): ${counted(ledgerRows, 'ledger row')}.`,
+        ...(replaced === undefined ? [] : [`What was there before is in ${replaced}.`]),
+        'Check the ledger with weir reconcile, then start the service.',
+      ].join('\n'),
     )
   },
 }

@@ -1,5 +1,5 @@
 import { engineKinds, type EngineKind } from '../../../catalog/model.ts'
-import { parseFlags, print, ProblemsFound, text, UsageError } from '../../../cli/command.ts'
+import { parseFlags, ProblemsFound, UsageError } from '../../../cli/command.ts'
 import { engineClient, QUESTION_MS, type EngineClient } from '../doctor-engine-client.ts'
 import { catalogLines } from '../doctor-engine-entry.ts'
 import { questions, questionsFor, type Finding, type QuestionName } from '../doctor-engine-questions.ts'
@@ -16,8 +16,8 @@ import {
 export async function examineEngine(args: readonly string[]): Promise<void> {
   const flags = parseFlags(args, { kind: 'string', model: 'string', 'api-key': 'string' }, 1)
   const url = addressOf(flags.positionals[0])
-  const givenKind = kindOf(text(flags, 'kind'))
-  const apiKey = text(flags, 'api-key')
+  const givenKind = kindOf(flags.text('kind'))
+  const apiKey = flags.text('api-key')
 
   progress(`looking at ${url.href}`)
   const answers = await probeAll(url, engineClient('', apiKey))
@@ -35,15 +35,15 @@ export async function examineEngine(args: readonly string[]): Promise<void> {
   const models = modelsIn(
     (answers[new URL(`${base}/models`).pathname] ?? answers['/v1/models'] ?? answers['/models'])?.json,
   )
-  const listed = models.find(({ id }) => id === text(flags, 'model')) ?? models[0]
-  const model = text(flags, 'model') ?? listed?.id ?? 'default'
+  const listed = models.find(({ id }) => id === flags.text('model')) ?? models[0]
+  const model = flags.text('model') ?? listed?.id ?? 'default'
   const findings = await runQuestions(engineClient(base, apiKey), kind, model)
   const contextLength = contextLengthIn(answers) ?? listed?.contextLength
   const lines = catalogLines({ kind, url: base, model, contextLength, hasApiKey: apiKey !== undefined, findings })
 
   const server = recognition ?? { server: 'an unknown server', version: undefined, evidence: '--kind' }
   const names = models.map(({ id }) => id)
-  print(flags, { kind, server: server.server, version: server.version ?? null, models: names, findings, lines }, () =>
+  flags.print({ kind, server: server.server, version: server.version ?? null, models: names, findings, lines }, () =>
     [
       `${server.server}${server.version ? ` ${server.version}` : ''} (kind: ${kind}), seen at ${server.evidence}`,
       `models: ${names.join(', ') || 'it does not list any'}`,

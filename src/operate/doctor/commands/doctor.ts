@@ -15,7 +15,7 @@ import { parseAddress, pathAt } from '../../../engines/address.ts'
 import { contradictedCountsOf, findService, type ServiceNote } from '../../running-service.ts'
 import { requireAnswer } from '../../../store/open.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import { configOf, parseFlags, print, ProblemsFound, type Command } from '../../../cli/command.ts'
+import { configOf, parseFlags, ProblemsFound, type Command } from '../../../cli/command.ts'
 import { examineEngine } from './doctor-engine.ts'
 import { count, counted } from '../../../shared/counts.ts'
 import type { View } from '../../../cli/terminal/view.ts'
@@ -67,7 +67,7 @@ lines for weir.yaml. Each question has a minute.
       ...parameters(models),
       ...localModels(config, models),
     ]
-    print(flags, { findings }, (view) => doctorText(findings, view))
+    flags.print({ findings }, (view) => doctorText(findings, view))
     if (findings.some(({ state }) => state === 'problem')) throw new ProblemsFound('problems found; see above')
   },
 }

@@ -1,17 +1,7 @@
 import { keyList, oneKey, type KeyList, type KeyView } from '../key-list.ts'
 import { endOf } from '../../../shared/period.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import {
-  limitOf,
-  parseFlags,
-  print,
-  refuseMore,
-  requiredText,
-  text,
-  UsageError,
-  withStore,
-  type Command,
-} from '../../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type Command } from '../../../cli/command.ts'
 import { renderFields, renderTable, type Column } from '../../../cli/terminal/table.ts'
 import { dayText, minuteText, ZONE } from '../../../cli/terminal/times.ts'
 import type { View } from '../../../cli/terminal/view.ts'
@@ -42,14 +32,14 @@ reached an engine.
       2,
     )
     const [action, id] = flags.positionals
-    if (action !== 'revoke') refuseMore(flags, 1)
+    if (action !== 'revoke') flags.refuseMore(1)
     switch (action) {
       case 'create': {
-        const workspace = requiredText(flags, 'workspace')
-        const expires = text(flags, 'expires')
+        const workspace = flags.requiredText('workspace')
+        const expires = flags.text('expires')
         const expiresAt = expires === undefined ? undefined : endOf('expires', expires)
         return withStore(flags, { changes: true }, async ({ accounts, record }) => {
-          const name = text(flags, 'name')
+          const name = flags.text('name')
           const created = await record(
             {
               action: 'createKey',
@@ -59,8 +49,7 @@ reached an engine.
             },
             () => accounts.createKey(workspace, { name, expiresAt }),
           )
-          print(
-            flags,
+          flags.print(
             created,
             ({ paint }) =>
               `${paint('bold', created.key)}\n\nStore it safely: it is not shown again. Its id is ${created.id}.`,
@@ -69,18 +58,18 @@ reached an engine.
       }
       case 'list':
         return withStore(flags, { changes: false }, async ({ accounts, store }) => {
-          const named = text(flags, 'workspace')
+          const named = flags.text('workspace')
           const isAll = flags.values['all'] === true
           const list = await keyList(
             { accounts, store },
             {
               workspaceId: named === undefined ? undefined : accounts.workspace(named).id,
               validAt: isAll || flags.values['json'] ? undefined : systemClock.now(),
-              before: text(flags, 'before'),
-              limit: limitOf(flags),
+              before: flags.text('before'),
+              limit: flags.limit(),
             },
           )
-          print(flags, list, (view) => keysText(list, { isAll, now: systemClock.now() }, view))
+          flags.print(list, (view) => keysText(list, { isAll, now: systemClock.now() }, view))
         })
       case 'revoke':
         if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
@@ -92,7 +81,7 @@ reached an engine.
           const revoked = await record({ action: 'revokeKey', subject: id, body: undefined, state }, async () =>
             oneKey({ accounts, store }, (await accounts.revokeKey(id)).key),
           )
-          print(flags, revoked, (view) => keyText(revoked, view))
+          flags.print(revoked, (view) => keyText(revoked, view))
         })
       default:
         throw new UsageError('choose an action: create, list or revoke')

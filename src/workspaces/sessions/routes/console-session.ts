@@ -26,27 +26,15 @@ export interface ConsoleSessionParts {
 
 const sessionSchema = Type.Object({
   object: Type.Literal('session'),
-  workspace: Type.String(),
-  key_id: nullable(Type.String(), 'The key that signed in; null after a link.'),
-  key_name: nullable(Type.String()),
-  expires_at: Type.String(),
-  requests_per_minute: Type.Integer(),
-  spend_limit: nullable(Type.String(), 'AUD per month in Sydney, excluding GST.'),
-  spend_limit_kind: nullable(Type.Enum(['soft', 'hard'])),
-  spent: Type.String({ description: 'AUD in this month, excluding GST.' }),
+  workspace: Type.String({ example: 'acme' }),
+  key_id: nullable(Type.String({ example: 'key_7f3a9c21' }), 'The key that signed in; null after a link.'),
+  key_name: nullable(Type.String({ example: 'website' })),
+  expires_at: Type.String({ example: '2026-11-16T10:04:05.000Z' }),
+  requests_per_minute: Type.Integer({ example: 600 }),
+  spend_limit: nullable(Type.String({ example: '250.00' }), 'AUD per month in Sydney, excluding GST.'),
+  spend_limit_kind: nullable(Type.Enum(['soft', 'hard'], { example: 'hard' })),
+  spent: Type.String({ description: 'AUD in this month, excluding GST.', example: '12.50' }),
 })
-
-const sessionExample = {
-  object: 'session',
-  workspace: 'acme',
-  key_id: 'key_7f3a9c21',
-  key_name: 'website',
-  expires_at: '2026-11-16T10:04:05.000Z',
-  requests_per_minute: 600,
-  spend_limit: '250.00',
-  spend_limit_kind: 'hard',
-  spent: '12.50',
-}
 
 const signInSchema = Type.Object(
   {
@@ -67,7 +55,7 @@ export function sessionRoutes(parts: ConsoleSessionParts): readonly (OpenRoute |
       id: 'getSession',
       summary: 'The session',
       description: 'Who is signed in, and what the workspace may spend.',
-      response: jsonResponse(sessionSchema, sessionExample),
+      response: jsonResponse(sessionSchema),
       errors: [],
       answer: async ({ exchange, session }) => exchange.sendJson(await sessionJson(parts, session)),
     }),
@@ -77,7 +65,7 @@ export function sessionRoutes(parts: ConsoleSessionParts): readonly (OpenRoute |
       id: 'signOut',
       summary: 'Sign out',
       description: 'Ends the session.',
-      response: jsonResponse(Type.Object({ signed_out: Type.Literal(true) }), { signed_out: true }),
+      response: jsonResponse(Type.Object({ signed_out: Type.Literal(true) })),
       errors: [],
       async answer({ exchange }) {
         await parts.sessions.end(sessionToken(exchange, 'weir_session') ?? '')
@@ -101,7 +89,7 @@ function signInRoute(parts: ConsoleSessionParts): OpenRoute {
       summary: 'Sign in',
       description: 'With an API key or the secret of a one-time link. Sets the cookie of the session.',
       request: { contentType: 'application/json', schema: signInSchema, example: { key: 'weir_…' } },
-      response: jsonResponse(sessionSchema, sessionExample),
+      response: jsonResponse(sessionSchema),
       errors: [...bodyErrors, 'missing_api_key', 'invalid_api_key', 'rate_limit_exceeded'],
     },
     async answer(exchange) {

@@ -2,10 +2,10 @@ import type { PicoAud } from '../../../shared/money/money.ts'
 import type { Month } from '../../../shared/money/sydney-time.ts'
 import type { AlarmClock } from '../../../shared/clock.ts'
 import type { Membership, RedisLink } from '../../../cluster/redis/link.ts'
-import type { SpendFigures } from '../limit.ts'
+import { limitUnknown, type SpendFigures } from '../limit.ts'
 import { remoteAccount, type JournalOwners, type ReserveAnswer } from './account-scripts.ts'
 import { ownCounts } from './own-counts.ts'
-import { rejectUnchecked, type PendingReservation } from './pending-reservation.ts'
+import type { ApiError } from '../../../shared/errors.ts'
 
 /** How long requests wait for a lost connection to Redis before they are refused. Most interruptions are shorter. */
 const RECONNECT_WITHIN_MS = 1000
@@ -314,4 +314,18 @@ function serveAllotment(state: ReservationState): void {
   clock.after(leftMs, () => {
     if (!link.membership()) serveAllotment(state)
   })
+}
+
+/** A request that waits until its cost is reserved. */
+interface PendingReservation {
+  readonly amount: PicoAud
+  readonly limit: PicoAud
+  /** Resolves with undefined when the amount is reserved, or with the figures that leave no room for it. */
+  resolve(refused: SpendFigures | undefined): void
+  reject(error: ApiError): void
+}
+
+/** For when the limit cannot be checked. */
+function rejectUnchecked(reservations: readonly PendingReservation[]): void {
+  for (const reservation of reservations) reservation.reject(limitUnknown())
 }
