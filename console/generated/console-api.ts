@@ -47,6 +47,7 @@ export interface Operations {
       object: 'list'
       data: readonly {
         id: string
+        redacted: string
         name: string | null
         created: string
         expires_at: string | null
@@ -66,6 +67,12 @@ export interface Operations {
     query: {}
     body: { name: string; expires_at?: string }
     answer: { id: string; key: string; name: string }
+  }
+  changeKey: {
+    path: { id: string }
+    query: {}
+    body: { name?: string; expires_at?: string | null }
+    answer: { id: string; name: string | null; expires_at: string | null }
   }
   endKey: {
     path: { id: string }
@@ -415,6 +422,7 @@ export const operations = {
   signOut: ['DELETE', '/console/api/session'],
   keys: ['GET', '/console/api/keys'],
   makeKey: ['POST', '/console/api/keys'],
+  changeKey: ['PATCH', '/console/api/keys/{id}'],
   endKey: ['DELETE', '/console/api/keys/{id}'],
   usageReport: ['GET', '/console/api/reports/usage'],
   latencyReport: ['GET', '/console/api/reports/latency'],

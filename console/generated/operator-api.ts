@@ -80,6 +80,7 @@ export interface Operations {
       object: 'list'
       data: readonly {
         id: string
+        redacted: string
         workspace: string
         name: string | null
         created: string
@@ -96,12 +97,29 @@ export interface Operations {
     body: { workspace: string; name?: string; expires_at?: string }
     answer: { id: string; key: string; workspace: string; name?: string; expires_at?: string }
   }
+  changeKey: {
+    path: { id: string }
+    query: {}
+    body: { name?: string; expires_at?: string | null }
+    answer: {
+      id: string
+      redacted: string
+      workspace: string
+      name: string | null
+      created: string
+      expires_at: string | null
+      last_used_at: string | null
+      revoked: string | null
+      unreached: readonly string[]
+    }
+  }
   revokeKey: {
     path: { id: string }
     query: {}
     body: undefined
     answer: {
       id: string
+      redacted: string
       workspace: string
       name: string | null
       created: string
@@ -1049,6 +1067,7 @@ export const operations = {
   issueConsoleLink: ['POST', '/admin/v1/workspaces/{workspace}/console-links'],
   listKeys: ['GET', '/admin/v1/keys'],
   createKey: ['POST', '/admin/v1/keys'],
+  changeKey: ['PATCH', '/admin/v1/keys/{id}'],
   revokeKey: ['DELETE', '/admin/v1/keys/{id}'],
   listWorkspacePrices: ['GET', '/admin/v1/workspaces/{workspace}/prices'],
   setWorkspacePrice: ['PUT', '/admin/v1/workspaces/{workspace}/prices/{model}'],

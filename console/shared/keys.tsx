@@ -1,15 +1,16 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from './action.tsx'
-import { ago, date } from './format.ts'
+import { ago, date, sydneyDate } from './format.ts'
 import { Field, Form } from './form.tsx'
 import { Copy, Dialog, Empty, PageHead, State, Table, type Column } from './parts.tsx'
 import { Paged, type Pages } from './pages.tsx'
 
-/** The page of keys, which both consoles have: a list, creating one, and revoking one. */
+/** The page of keys, which both consoles have: a list, creating, changing and revoking one. */
 
 export interface KeyRow {
   readonly id: string
+  readonly redacted: string
   readonly name: string | null
   readonly expires_at: string | null
   readonly last_used_at: string | null
@@ -21,7 +22,13 @@ export interface NewKey {
   readonly expires_at?: string
 }
 
-type Question<Key> = { readonly kind: 'create' } | { readonly kind: 'revoke'; readonly key: Key }
+/** Fields that are left out stay as they are. */
+export interface KeyChange {
+  readonly name?: string
+  readonly expires_at?: string | null
+}
+
+type Question<Key> = { readonly kind: 'create' } | { readonly kind: 'change' | 'revoke'; readonly key: Key }
 
 export function KeysPage<Key extends KeyRow>({
   about,
@@ -30,6 +37,7 @@ export function KeysPage<Key extends KeyRow>({
   columns,
   mark,
   create,
+  change,
   revoke,
 }: {
   about: string
@@ -41,6 +49,7 @@ export function KeysPage<Key extends KeyRow>({
   /** Next to the name of a key. */
   mark?: (key: Key) => ComponentChildren
   create: KeyMaker
+  change: (key: Key, change: KeyChange) => Promise<void>
   revoke: { readonly act: (key: Key) => Promise<void>; readonly warning?: (key: Key) => string }
 }) {
   const [question, setQuestion] = useState<Question<Key>>()
@@ -72,6 +81,8 @@ export function KeysPage<Key extends KeyRow>({
                     <>
                       {key.name ?? <span class="soft">no name</span>} {mark?.(key)}
                       <br />
+                      <code class="small">{key.redacted}</code>
+                      <br />
                       <code class="small soft">{key.id}</code>
                     </>
                   ),
@@ -81,16 +92,27 @@ export function KeysPage<Key extends KeyRow>({
                 ...columns,
                 {
                   title: 'Action',
+                  isAction: true,
                   cell: (key) =>
                     key.revoked === null ? (
-                      <button
-                        type="button"
-                        class="plain"
-                        aria-label={`Revoke ${key.name ?? key.id}`}
-                        onClick={() => setQuestion({ kind: 'revoke', key })}
-                      >
-                        Revoke
-                      </button>
+                      <div class="row-actions">
+                        <button
+                          type="button"
+                          class="plain"
+                          aria-label={`Change ${key.name ?? key.id}`}
+                          onClick={() => setQuestion({ kind: 'change', key })}
+                        >
+                          Change
+                        </button>
+                        <button
+                          type="button"
+                          class="plain"
+                          aria-label={`Revoke ${key.name ?? key.id}`}
+                          onClick={() => setQuestion({ kind: 'revoke', key })}
+                        >
+                          Revoke
+                        </button>
+                      </div>
                     ) : null,
                 },
               ]}
@@ -99,6 +121,9 @@ export function KeysPage<Key extends KeyRow>({
         }
       </Paged>
       {question?.kind === 'create' ? <CreateKey {...create} close={close} /> : null}
+      {question?.kind === 'change' ? (
+        <ChangeKey of={question.key} act={(changes) => change(question.key, changes)} close={close} />
+      ) : null}
       {question?.kind === 'revoke' ? (
         <Confirm
           title={`Revoke ${question.key.name ?? question.key.id}?`}
@@ -133,9 +158,11 @@ export interface KeyMaker {
   readonly isReady?: boolean
   /** Resolves with the key itself. */
   readonly make: (key: NewKey) => Promise<string>
+  /** How to call the API with it. */
+  readonly sample?: (key: string) => ComponentChildren
 }
 
-function CreateKey({ fields, isReady = true, make, close }: KeyMaker & { readonly close: () => void }) {
+function CreateKey({ fields, isReady = true, make, sample, close }: KeyMaker & { readonly close: () => void }) {
   const [name, setName] = useState('')
   const [expires, setExpires] = useState('')
   const [made, setMade] = useState<string>()
@@ -144,44 +171,74 @@ function CreateKey({ fields, isReady = true, make, close }: KeyMaker & { readonl
     setMade(await make({ name, ...(expires === '' ? {} : { expires_at: expires }) }))
   if (made !== undefined) {
     return (
-      <Dialog title={`The key for ${name}`} close={close}>
+      <Dialog title={`The key for ${name}`} isKept close={close}>
         <p>Copy it now. It is shown only here, and stored nowhere.</p>
         <code class="wrap secret">{made}</code>
         <div class="row">
           <Copy text={made} title="Copy the key" />
+        </div>
+        {sample?.(made)}
+        <div class="row">
           <button type="button" class="primary" onClick={close}>
-            Done
+            I have copied it
           </button>
         </div>
       </Dialog>
     )
   }
   return (
-    <Dialog title="Create a key" close={close}>
+    // The key exists once the request is sent, so the dialog stays until it is shown.
+    <Dialog title="Create a key" isKept={action.isRunning} close={close}>
       <Form class="stack" action={action} submit={create}>
         {fields}
-        <Field label="What is it for?">
-          <input
-            name="name"
-            required
-            maxLength={100}
-            autofocus
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </Field>
-        <Field label="Last day" hint="In Sydney. Empty: the key does not expire.">
-          <input
-            name="expires_at"
-            type="date"
-            value={expires}
-            onInput={(event) => setExpires(event.currentTarget.value)}
-          />
-        </Field>
+        <KeyFields name={name} setName={setName} expires={expires} setExpires={setExpires} />
         <Problem of={action} />
         <div class="row">
           <button type="submit" class="primary" disabled={!isReady || name.trim() === '' || action.isRunning}>
             Create
+          </button>
+          <button type="button" disabled={action.isRunning} onClick={close}>
+            Cancel
+          </button>
+        </div>
+      </Form>
+    </Dialog>
+  )
+}
+
+function ChangeKey({
+  of: key,
+  act,
+  close,
+}: {
+  of: KeyRow
+  act: (change: KeyChange) => Promise<void>
+  close: () => void
+}) {
+  // A key that expires at midnight works until the end of the day before.
+  const lastDay = key.expires_at === null ? '' : sydneyDate(Date.parse(key.expires_at) - 1)
+  const [name, setName] = useState(key.name ?? '')
+  const [expires, setExpires] = useState(lastDay)
+  const action = useAction()
+  const change = {
+    ...(name === (key.name ?? '') ? {} : { name }),
+    ...(expires === lastDay ? {} : { expires_at: expires === '' ? null : expires }),
+  }
+  return (
+    <Dialog title={`Change ${key.name ?? key.id}`} close={close}>
+      <Form class="stack" action={action} submit={async () => act(change).then(close)}>
+        <p class="soft">
+          <code>{key.redacted}</code> stays the same. A change applies from the next request on.
+        </p>
+        <KeyFields name={name} setName={setName} expires={expires} setExpires={setExpires} />
+        <Problem of={action} />
+        <div class="row">
+          <button
+            type="submit"
+            class="primary"
+            disabled={Object.keys(change).length === 0 || name.trim() === '' || action.isRunning}
+          >
+            Save
           </button>
           <button type="button" onClick={close}>
             Cancel
@@ -189,5 +246,40 @@ function CreateKey({ fields, isReady = true, make, close }: KeyMaker & { readonl
         </div>
       </Form>
     </Dialog>
+  )
+}
+
+function KeyFields({
+  name,
+  setName,
+  expires,
+  setExpires,
+}: {
+  name: string
+  setName: (name: string) => void
+  expires: string
+  setExpires: (expires: string) => void
+}) {
+  return (
+    <>
+      <Field label="What is it for?">
+        <input
+          name="name"
+          required
+          maxLength={100}
+          autofocus
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </Field>
+      <Field label="Last day" hint="In Sydney. Empty: the key does not expire.">
+        <input
+          name="expires_at"
+          type="date"
+          value={expires}
+          onInput={(event) => setExpires(event.currentTarget.value)}
+        />
+      </Field>
+    </>
   )
 }

@@ -157,6 +157,8 @@ export function Moment({ at }: { at: string }) {
 export interface Column<Row> {
   readonly title: string
   readonly isNumber?: boolean
+  /** Stays in view when the table is wider than the screen. */
+  readonly isAction?: boolean
   readonly cell: (row: Row) => ComponentChildren
 }
 
@@ -178,8 +180,8 @@ export function Table<Row>({
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ title, isNumber }) => (
-              <th key={title} scope="col" class={isNumber ? 'number' : ''}>
+            {columns.map(({ title, isNumber, isAction }) => (
+              <th key={title} scope="col" class={isNumber ? 'number' : isAction ? 'action' : ''}>
                 {title}
               </th>
             ))}
@@ -188,13 +190,13 @@ export function Table<Row>({
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ title, isNumber, cell }, index) =>
+              {columns.map(({ title, isNumber, isAction, cell }, index) =>
                 index === 0 ? (
                   <th key={title} scope="row">
                     {cell(row)}
                   </th>
                 ) : (
-                  <td key={title} class={isNumber ? 'number' : ''}>
+                  <td key={title} class={isNumber ? 'number' : isAction ? 'action' : ''}>
                     {cell(row)}
                   </td>
                 ),
@@ -254,15 +256,17 @@ export function Copy({ text, title = 'Copy' }: { text: string; title?: string })
   )
 }
 
-/** A question in front of the page. Escape closes it. */
+/** A question in front of the page. Escape closes it, unless `isKept`: then only what is in it does. */
 export function Dialog({
   title,
   kind,
+  isKept = false,
   close,
   children,
 }: {
   title: string
   kind?: 'viewer'
+  isKept?: boolean
   close: () => void
   children: ComponentChildren
 }) {
@@ -271,7 +275,15 @@ export function Dialog({
     dialog.current?.showModal()
   }, [])
   return (
-    <dialog ref={dialog} class={kind} onClose={close} aria-label={title}>
+    <dialog
+      ref={dialog}
+      class={kind}
+      // Browsers without closedby ask with a cancel event; those with it close at the second Escape whatever the event says.
+      closedby={isKept ? 'none' : 'closerequest'}
+      onCancel={(event) => isKept && event.preventDefault()}
+      onClose={close}
+      aria-label={title}
+    >
       <div class="stack">
         <h2>{title}</h2>
         {children}

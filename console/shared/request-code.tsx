@@ -4,7 +4,8 @@ import { Code, Copy, Segments } from './parts.tsx'
 
 type Language = keyof typeof codeSamples
 const languages = Object.keys(codeSamples) as Language[]
-const VARIABLE = 'WEIR_API_KEY'
+/** Has the key, in all code that is shown. */
+export const VARIABLE = 'WEIR_API_KEY'
 
 /** A request as code in each language, ready to paste: with the SDK of OpenAI where it has the call. */
 export function RequestCode({ path, body }: { path: string; body: SampleBody }) {

@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { formatKey, hashKey, isWellFormedKey } from './keys/api-key.ts'
+import { keyEnding, formatKey, hashKey, isWellFormedKey } from './keys/api-key.ts'
 import { ApiError } from '../shared/errors.ts'
 import { newestRead } from '../shared/newest-read.ts'
 import type { ApiKey, Buyer, Caller, SpendLimit, Workspace } from './workspace.ts'
 import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
 import type { Clock } from '../shared/clock.ts'
-import type { KeyQuery, KeyStore } from './keys/key-store.ts'
+import type { KeyChange, KeyQuery, KeyStore } from './keys/key-store.ts'
 import type { AccountStore } from './account-store.ts'
 import { openKnownKeys, type KnownKey } from './keys/known-keys.ts'
 
@@ -30,8 +30,9 @@ export interface Accounts {
   setBuyer(nameOrId: string, buyer: Buyer): Promise<Workspace>
   /** Returns the key itself, which cannot be retrieved again. */
   createKey(workspace: string, details?: KeyDetails): Promise<CreatedKey>
-  /** Also returns the replicas that may still accept the key, because they did not answer. */
-  revokeKey(id: string): Promise<{ readonly key: ApiKey; readonly unreached: readonly string[] }>
+  /** Renames a key, or changes when it expires. A key that has expired works again if its expiry is moved. */
+  changeKey(id: string, change: KeyChange): Promise<ChangedKey>
+  revokeKey(id: string): Promise<ChangedKey>
   /** Creates a key that exists only in memory, until `end` is called. `key`: reuse the key that another worker lent. */
   lendKey(workspace: string, key?: string): LentKey
 }
@@ -55,6 +56,12 @@ interface CreatedKey {
   readonly workspace: string
   readonly name?: string
   readonly expires_at?: string
+}
+
+export interface ChangedKey {
+  readonly key: ApiKey
+  /** The replicas that may still treat the key as before, because they did not answer. */
+  readonly unreached: readonly string[]
 }
 
 export interface LentKey {
@@ -99,6 +106,28 @@ export async function openAccounts(
     if (!byId.has(key.workspaceId)) await reload()
     const workspace = byId.get(key.workspaceId)
     return workspace && { workspace, keyId: key.id }
+  }
+
+  function checkKey({ name, expiresAt }: KeyChange): void {
+    if (name !== undefined && (name.trim() === '' || name.length > KEY_NAME_CHARACTERS_MAX)) {
+      throw new ApiError('invalid_value', `A key name must be 1 to ${KEY_NAME_CHARACTERS_MAX} characters.`, {
+        param: 'name',
+      })
+    }
+    if ((expiresAt ?? Infinity) <= clock.now()) {
+      throw new ApiError('invalid_value', 'A key must expire in the future.', { param: 'expires_at' })
+    }
+  }
+
+  async function existingKey(id: string): Promise<ApiKey> {
+    const key = await store.key(id)
+    if (!key) throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
+    return key
+  }
+
+  async function announcedKey(id: string): Promise<ChangedKey> {
+    const unreached = await changes.announce('keys')
+    return { key: await existingKey(id), unreached }
   }
 
   function refuseTakenName(name: string): void {
@@ -176,20 +205,14 @@ export async function openAccounts(
     },
     async createKey(nameOrId, { name, expiresAt } = {}) {
       const workspace = find(nameOrId)
-      if (name !== undefined && (name.trim() === '' || name.length > KEY_NAME_CHARACTERS_MAX)) {
-        throw new ApiError('invalid_value', `A key name must be 1 to ${KEY_NAME_CHARACTERS_MAX} characters.`, {
-          param: 'name',
-        })
-      }
-      if (expiresAt !== undefined && expiresAt <= clock.now()) {
-        throw new ApiError('invalid_value', 'A key must expire in the future.', { param: 'expires_at' })
-      }
+      checkKey({ name, expiresAt })
       const key = formatKey(randomBytes(32))
       const id = newId('key')
       await store.createKey({
         id,
         workspaceId: workspace.id,
         hash: hashKey(key),
+        ending: keyEnding(key),
         name: name ?? null,
         createdAt: clock.now(),
         expiresAt: expiresAt ?? null,
@@ -213,13 +236,17 @@ export async function openAccounts(
       lent.set(hash, { workspaceId, keyId: newId('chat') })
       return { key, end: () => void lent.delete(hash) }
     },
+    async changeKey(id, change) {
+      const { revokedAt } = await existingKey(id)
+      if (revokedAt !== null) throw new ApiError('conflict', 'The key is revoked. Create a new one.', { param: 'id' })
+      checkKey(change)
+      await store.changeKey(id, change)
+      return announcedKey(id)
+    },
     async revokeKey(id) {
-      if (!(await store.key(id))) throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
+      await existingKey(id)
       await store.revokeKey(id, clock.now())
-      const unreached = await changes.announce('keys')
-      const key = await store.key(id)
-      if (!key) throw new ApiError('internal_error', `The key "${id}" no longer exists.`)
-      return { key, unreached }
+      return announcedKey(id)
     },
   }
 }

@@ -1,4 +1,5 @@
 import { formatAud } from '../shared/money/money.ts'
+import { redactedKey } from './keys/api-key.ts'
 import type { Accounts } from './accounts.ts'
 import type { ApiKey, Buyer, Workspace } from './workspace.ts'
 
@@ -37,6 +38,8 @@ function buyerView({ purchaseOrder, ...buyer }: Buyer): BuyerView {
 interface KeyView {
   readonly id: string
   readonly workspace: string
+  /** Its prefix and its last four characters. */
+  readonly redacted: string
   readonly name: string | null
   readonly created: string
   readonly expires_at: string | null
@@ -50,6 +53,7 @@ export function keyView(key: ApiKey, accounts: Accounts, lastUsed: ReadonlyMap<s
   return {
     id: key.id,
     workspace: accounts.workspace(key.workspaceId).name,
+    redacted: redactedKey(key.ending),
     name: key.name,
     created: new Date(key.createdAt).toISOString(),
     expires_at: time(key.expiresAt),

@@ -32,6 +32,8 @@ export interface ApiKey {
   readonly workspaceId: string
   /** SHA-256 of the key. The key itself is shown once and never stored. */
   readonly hash: string
+  /** Its last four characters, so that people can tell keys apart; null for keys of older versions. */
+  readonly ending: string | null
   /** What the key is for, in its owner's words. */
   readonly name: string | null
   readonly createdAt: number

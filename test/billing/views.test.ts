@@ -40,9 +40,11 @@ describe('what lists and reports show', () => {
 
   it('of a key is its times, and never its hash', () => {
     const accounts = { workspace: (id: string) => ({ name: `name of ${id}` }) } as unknown as Accounts
-    const key = { id: 'key_1', workspaceId: 'ws_1', hash: 'h', name: 'n', createdAt: 1, expiresAt: 2, revokedAt: 3 }
+    const times = { createdAt: 1, expiresAt: 2, revokedAt: 3 }
+    const key = { id: 'key_1', workspaceId: 'ws_1', hash: 'h', ending: 'x7Qa', name: 'n', ...times }
     assert.deepEqual(keyView(key, accounts, new Map([['key_1', 4]])), {
       id: 'key_1',
+      redacted: 'weir_…x7Qa',
       workspace: 'name of ws_1',
       name: 'n',
       created: '1970-01-01T00:00:00.001Z',
@@ -50,8 +52,13 @@ describe('what lists and reports show', () => {
       last_used_at: '1970-01-01T00:00:00.004Z',
       revoked: '1970-01-01T00:00:00.003Z',
     })
-    const unused = keyView({ ...key, expiresAt: null, revokedAt: null }, accounts, new Map([['other', 4]]))
+    const unused = keyView(
+      { ...key, ending: null, expiresAt: null, revokedAt: null },
+      accounts,
+      new Map([['other', 4]]),
+    )
     assert.deepEqual([unused.expires_at, unused.last_used_at, unused.revoked], [null, null, null])
+    assert.equal(unused.redacted, 'weir_…', 'a key of an older version')
   })
 
   it('of a row is everything except its workspace, and fields of corrections, credits and capacity only if it has them', () => {

@@ -171,7 +171,7 @@ describe('the console of the operator', () => {
     await assertAccessible(page)
   })
 
-  it('creates and revokes a key', async () => {
+  it('creates, renames and revokes a key', async () => {
     await go('/keys')
     await page.getByRole('button', { name: 'Create a key' }).click()
     await page.getByLabel('Workspace', { exact: true }).fill('acme')
@@ -179,8 +179,13 @@ describe('the console of the operator', () => {
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     const key = (await page.locator('.secret').textContent()) ?? ''
     assert.equal((await stage.weir.call('/models', { key })).status, 200)
-    await page.getByRole('button', { name: 'Done' }).click()
-    await page.getByRole('button', { name: 'Revoke website' }).click()
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'I have copied it' }).click()
+    await page.getByText(`weir_…${key.slice(-4)}`).waitFor()
+    await page.getByRole('button', { name: 'Change website' }).click()
+    await page.getByLabel('What is it for?').fill('shop')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Revoke shop' }).click()
     await page.getByRole('button', { name: 'Revoke', exact: true }).last().click()
     await page.getByText(/^Revoked/).waitFor()
     assert.equal((await stage.weir.call('/models', { key })).status, 401)

@@ -140,15 +140,85 @@ describe('the keys page', () => {
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     const key = (await page.locator('.secret').textContent()) ?? ''
     assert.equal((await stage.weir.call('/models', { key })).status, 200)
-    await page.getByRole('button', { name: 'Done' }).click()
+    // Neither Escape, which browsers insist on at the second time, nor a click outside can lose it.
+    for (let times = 0; times < 3; times++) await page.keyboard.press('Escape')
+    await page.mouse.click(3, 3)
+    assert.equal(await page.locator('.secret').textContent(), key)
+    const setVariable = `export WEIR_API_KEY=${key}`
+    await page.getByRole('region', { name: 'Sets the key' }).getByText(setVariable).waitFor()
+    for (const language of ['curl', 'Python', 'TypeScript']) {
+      await page.getByRole('button', { name: language }).click()
+      await page
+        .getByRole('region', { name: `The request in ${language}` })
+        .getByText('WEIR_API_KEY')
+        .waitFor()
+    }
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'I have copied it' }).click()
     assert.equal(await page.getByText(key).count(), 0)
     const row = page.getByRole('row').filter({ hasText: name })
     await row.getByText('never').waitFor()
-    await row.getByRole('button').click()
+    await row.getByText(`weir_…${key.slice(-4)}`).waitFor()
+    await row.getByRole('button', { name: `Revoke ${name}` }).click()
     await page.getByRole('button', { name: 'Revoke', exact: true }).last().click()
     await row.getByText('Revoked').waitFor()
     assert.equal((await stage.weir.call('/models', { key })).status, 401)
     await assertAccessible(page)
+  })
+})
+
+describe('a key in the list', () => {
+  it('is renamed, and gets a last day or loses it', async () => {
+    const { page, go } = visitor
+    const made = await stage.weir.admin('POST', '/admin/v1/keys', { workspace: 'default', name: 'old name' })
+    const { key } = (await made.json()) as { key: string }
+    await go('/keys')
+    await page.getByRole('button', { name: 'Change old name' }).click()
+    assert.equal(await page.getByRole('button', { name: 'Save' }).isDisabled(), true, 'nothing has changed')
+    await page.getByLabel('Last day').fill('2020-01-01')
+    await page.getByLabel('What is it for?').fill('new name')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.locator('.field-problem').getByText('in the future').waitFor()
+    await page.getByLabel('Last day').fill('2099-06-30')
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'Save' }).click()
+    const row = page.getByRole('row').filter({ hasText: 'new name' })
+    await row.getByText('Until 30 June 2099').waitFor()
+    await page.getByRole('button', { name: 'Change new name' }).click()
+    assert.equal(await page.getByLabel('Last day').inputValue(), '2099-06-30')
+    await page.getByLabel('Last day').fill('')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await row.getByText('Valid').waitFor()
+    assert.equal((await stage.weir.call('/models', { key })).status, 200)
+  })
+
+  it('has its actions on the screen of a phone', async () => {
+    const { page, go, context } = await stage.visitor({ phone: true })
+    await go('/keys')
+    for (const name of ['Change new name', 'Revoke new name']) {
+      const box = await page.getByRole('button', { name }).boundingBox()
+      assert.ok(box && box.x >= 0 && box.x + box.width <= 390, `${name}: ${JSON.stringify(box)}`)
+    }
+    await context.close()
+  })
+
+  it('cannot be lost while it is being created', async () => {
+    const { page, go } = visitor
+    await go('/keys')
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByLabel('What is it for?').fill('slow')
+    const held = Promise.withResolvers<void>()
+    await page.route('**/console/api/keys', async (route) => {
+      await held.promise
+      await route.continue()
+    })
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    for (let times = 0; times < 3; times++) await page.keyboard.press('Escape')
+    assert.equal(await page.getByRole('button', { name: 'Cancel' }).isDisabled(), true)
+    held.resolve()
+    await page.locator('.secret').waitFor()
+    await page.unroute('**/console/api/keys')
+    await page.getByRole('button', { name: 'I have copied it' }).click()
   })
 })
 

@@ -32,6 +32,8 @@ describe('weir keys list', () => {
   })
 })
 
+const redacted = (key = ''): string => `weir_…${key.slice(-4)}`
+
 describe('a key', () => {
   it('may have a name and a last day; weir keys list shows both, and when it was last used', async (t) => {
     const engine = await scriptedEngine()
@@ -64,19 +66,19 @@ describe('a key', () => {
     const first = data[2]?.['id'] ?? ''
     assert.equal(
       (await run('keys', 'list')).stdout,
-      `ID                            WORKSPACE  NAME     LAST USED   EXPIRES
-${named['id']}  default    website  ${today}  2099-06-30
-${first}  default    -        never       -
+      `ID                            KEY         WORKSPACE  NAME     LAST USED   EXPIRES
+${named['id']}  ${redacted(named['key'])}  default    website  ${today}  2099-06-30
+${first}  ${redacted(weir.key)}  default    -        never       -
 
 Keys that are revoked or have expired are not shown: see them with --all.
 `,
     )
     assert.equal(
       (await run('keys', 'list', '--all')).stdout,
-      `ID                            WORKSPACE  NAME        LAST USED   EXPIRES     STATE
-${gone['id']}  default    old laptop  never       -           revoked
-${named['id']}  default    website     ${today}  2099-06-30  works
-${first}  default    -           never       -           works
+      `ID                            KEY         WORKSPACE  NAME        LAST USED   EXPIRES     STATE
+${gone['id']}  ${redacted(gone['key'])}  default    old laptop  never       -           revoked
+${named['id']}  ${redacted(named['key'])}  default    website     ${today}  2099-06-30  works
+${first}  ${redacted(weir.key)}  default    -           never       -           works
 `,
     )
   })

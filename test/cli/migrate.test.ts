@@ -64,6 +64,7 @@ describe('weir migrate and weir journal ship', () => {
       id: 'key_1',
       workspaceId: workspace.id,
       hash: 'h',
+      ending: 'x7Qa',
       name: 'Schlüssel',
       createdAt: 5,
       expiresAt: null,

@@ -6,7 +6,7 @@ import { RefusedWrite } from '../../src/shared/refused-write.ts'
 import type { LedgerRow, UsageFilter } from '../../src/ledger/rows.ts'
 import { parseMonth, sydneyDay } from '../../src/shared/money/sydney-time.ts'
 import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/billing/invoices/invoice-store.ts'
-import type { KeyQuery } from '../../src/workspaces/keys/key-store.ts'
+import type { KeyChange, KeyQuery } from '../../src/workspaces/keys/key-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { RowPlace } from '../../src/billing/usage/report-store.ts'
 import type { SumsQuery } from '../../src/billing/usage/usage-store.ts'
@@ -71,6 +71,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
     id: 'key',
     workspaceId,
     hash: 'hash a',
+    ending: null,
     name: null,
     createdAt: 5,
     expiresAt: null,
@@ -376,7 +377,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
 
       it('keeps keys, and the time of their first revocation', async () => {
         const workspaceId = await newWorkspace()
-        const key = { ...keyOf(workspaceId), id: 'key_a', name: 'for the website', expiresAt: 900 }
+        const key = { ...keyOf(workspaceId), id: 'key_a', ending: 'x7Qa', name: 'for the website', expiresAt: 900 }
         await store.createKey(key)
         await store.createKey({ ...key, id: 'key_b', hash: 'hash b', name: null, expiresAt: null })
         await store.revokeKey('key_b', 7)
@@ -389,6 +390,28 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
           found.toSorted((one, another) => (one.id < another.id ? -1 : 1)),
           [key, revoked],
         )
+      })
+
+      it('changes the given fields of a key, unless it is revoked', async () => {
+        const workspaceId = await newWorkspace()
+        const key = {
+          ...keyOf(workspaceId),
+          id: 'key_changed',
+          hash: 'hash of a changed key',
+          name: 'old',
+          expiresAt: 900,
+        }
+        await store.createKey(key)
+        const changed = async (change: KeyChange) => {
+          await store.changeKey('key_changed', change)
+          return other.key('key_changed')
+        }
+        assert.deepEqual(await changed({ name: 'new' }), { ...key, name: 'new' })
+        assert.deepEqual(await changed({ expiresAt: 950 }), { ...key, name: 'new', expiresAt: 950 })
+        const last = { ...key, name: 'newest', expiresAt: null }
+        assert.deepEqual(await changed({ name: 'newest', expiresAt: null }), last)
+        await other.revokeKey('key_changed', 7)
+        assert.deepEqual(await changed({ name: 'too late', expiresAt: 990 }), { ...last, revokedAt: 7 })
       })
 
       it('lists keys in pages, the newest first, of one workspace or of all', async () => {
@@ -432,15 +455,17 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         await other.revokeKey('key_n1', 6)
         assert.deepEqual(await changed(before + 2), [[3, 'hash n1']])
         assert.equal(await other.lastKeyChange(), before + 3)
+        await other.changeKey('key_n2', { name: 'renamed' })
+        assert.deepEqual(await changed(before + 3), [[4, 'hash n2']])
         await Promise.all(
           Array.from({ length: 20 }, (_, index) =>
             (index % 2 ? store : other).createKey({ ...key, id: `key_m${index}`, hash: `hash m${index}` }),
           ),
         )
-        const numbers = (await store.keyChanges(before + 3, 99)).map(({ number }) => number - before)
+        const numbers = (await store.keyChanges(before + 4, 99)).map(({ number }) => number - before)
         assert.deepEqual(
           numbers,
-          Array.from({ length: 20 }, (_, index) => index + 4),
+          Array.from({ length: 20 }, (_, index) => index + 5),
         )
       })
 

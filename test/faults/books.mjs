@@ -101,9 +101,23 @@ export default [
   {
     name: 'store-revokes-again',
     file: 'src/workspaces/keys/key-queries.ts',
-    find: 'WHERE id = ? AND revoked_at IS NULL',
-    replace: 'WHERE id = ?',
+    find: 'revoked_at = ?, change = ${NEXT_CHANGE} WHERE id = ? AND revoked_at IS NULL',
+    replace: 'revoked_at = ?, change = ${NEXT_CHANGE} WHERE id = ?',
     tests: ['conformance/store', 'workspaces/accounts.http'],
+  },
+  {
+    name: 'store-changes-a-revoked-key',
+    file: 'src/workspaces/keys/key-queries.ts',
+    find: 'SET ${set} WHERE id = ? AND revoked_at IS NULL',
+    replace: 'SET ${set} WHERE id = ?',
+    tests: ['conformance/store'],
+  },
+  {
+    name: 'changed-key-is-not-numbered',
+    file: 'src/workspaces/keys/key-queries.ts',
+    find: '`change = ${NEXT_CHANGE}`].join',
+    replace: "'change = change'].join",
+    tests: ['conformance/store', 'workspaces/accounts'],
   },
   {
     name: 'store-arrivals-by-admission',

@@ -136,8 +136,8 @@ export default [
   {
     name: 'replica-unreached-by-a-revocation-is-not-named',
     file: 'src/workspaces/accounts.ts',
-    find: 'return { key, unreached }',
-    replace: 'return { key, unreached: [] }',
+    find: 'return { key: await existingKey(id), unreached }',
+    replace: 'return { key: await existingKey(id), unreached: [] }',
     tests: ['replicas/drain'],
   },
   {

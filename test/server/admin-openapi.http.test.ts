@@ -122,6 +122,7 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'post /admin/v1/accounts/reload' },
   { operation: 'post /admin/v1/catalog/reload' },
   { operation: 'get /metrics' },
+  { operation: 'patch /admin/v1/keys/{id}', path: () => `/admin/v1/keys/${keyId}`, body: { name: 'website' } },
   { operation: 'delete /admin/v1/keys/{id}', path: () => `/admin/v1/keys/${keyId}` },
   { operation: 'post /admin/v1/engines/drain', body: { url: engine.url } },
   { operation: 'get /admin/v1/engines' },

@@ -302,10 +302,22 @@ describe('the API of the console', () => {
     assert.equal((await weir.call('/models')).status, 200)
   })
 
-  it('creates and revokes keys', async () => {
+  it('creates, changes and revokes keys', async () => {
     const made = (await (await ask('/keys', 'POST', { name: 'website' })).json()) as { id: string; key: string }
     assert.equal((await weir.call('/models', { key: made.key })).status, 200)
+    const change = { name: 'shop', expires_at: '2199-06-30' }
+    const changed = await (await ask(`/keys/${made.id}`, 'PATCH', change)).json()
+    assert.deepEqual(changed, { id: made.id, name: 'shop', expires_at: '2199-06-30T14:00:00.000Z' })
+    const { data } = (await (await ask('/keys')).json()) as { data: object[] }
+    assert.partialDeepStrictEqual(data[0], { id: made.id, redacted: `weir_…${made.key.slice(-4)}`, name: 'shop' })
+    const never = await (await ask(`/keys/${made.id}`, 'PATCH', { expires_at: null })).json()
+    assert.deepEqual(never, { id: made.id, name: 'shop', expires_at: null })
+    for (const wrong of [{}, { name: '' }, { expires_at: '2020-01-01' }, { expires_at: 'soon' }, { more: 1 }]) {
+      assert.equal((await ask(`/keys/${made.id}`, 'PATCH', wrong)).status, 400, JSON.stringify(wrong))
+    }
+    assert.equal((await ask('/keys/key_none', 'PATCH', change)).status, 404)
     assert.equal((await ask(`/keys/${made.id}`, 'DELETE')).status, 200)
+    assert.equal((await ask(`/keys/${made.id}`, 'PATCH', change)).status, 409)
     assert.equal((await weir.call('/models', { key: made.key })).status, 401)
     assert.equal((await ask('/keys', 'POST', { name: '' })).status, 400)
     assert.equal((await ask('/keys', 'POST', { name: 'x', more: 1 })).status, 400)

@@ -30,6 +30,7 @@ const released: Readonly<Record<string, string>> = {
   '0011-invoices-by-time.sql': '3a8654d57edc5f6a505a3546df4cf44170ca0d4729763096270f034808b2f725',
   '0012-failures.sql': 'a107035d5084068837af14033e124a605cd6e62ca5947f33b20b1805c8e20895',
   '0013-console-sessions.sql': 'deb7fe82195bc6dcceb484594382386372440cc6173e43226dbe60d03b741702',
+  '0014-key-endings.sql': '577aa6e8ccd979b20746d01c3bcf474b0d62c2ae200c7c7ad8c1eff48dc9f41d',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

@@ -18,7 +18,14 @@ describe('a start', () => {
     for (let number = 0; number < 200; number++) {
       const times = { createdAt: number, expiresAt: null, revokedAt: null }
       const secret = hash('sha256', keyOf(number))
-      await books.store.createKey({ id: `key_${number}`, workspaceId, hash: secret, name: null, ...times })
+      await books.store.createKey({
+        id: `key_${number}`,
+        workspaceId,
+        hash: secret,
+        ending: null,
+        name: null,
+        ...times,
+      })
     }
     await books.price('meta/a', { per_image: '0.04' }, 5)
     const { store, transactions } = await watchedStore(t, books.dataDir)

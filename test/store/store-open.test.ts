@@ -81,7 +81,7 @@ describe('a store in this thread', () => {
     const store = await openStoreHere({ dataDir: emptyFolder(t), exclusive: false })
     t.after(() => store.close())
     await store.createWorkspace({ id: 'ws_1', name: 'acme', requestsPerMinute: null, createdAt: 1 })
-    const key = { workspaceId: 'ws_1', name: null, createdAt: 1, expiresAt: null, revokedAt: null }
+    const key = { workspaceId: 'ws_1', ending: null, name: null, createdAt: 1, expiresAt: null, revokedAt: null }
     await store.createKey({ ...key, id: 'key_1', hash: 'a' })
     await store.createKey({ ...key, id: 'key_2', hash: 'b' })
     const times = { queueWaitMs: 10, durationMs: 7, outputTokens: 3, inputTokens: 4 }

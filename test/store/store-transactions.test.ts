@@ -81,7 +81,16 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   newestArrivals: () => store.newestArrivals({ lane: 'a', ...period, limit: 1 }),
 }
 
-const key = { id: 'a', workspaceId, hash: 'a', name: null, createdAt: 1, expiresAt: null, revokedAt: null }
+const key = {
+  id: 'a',
+  workspaceId,
+  hash: 'a',
+  ending: null,
+  name: null,
+  createdAt: 1,
+  expiresAt: null,
+  revokedAt: null,
+}
 
 const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<unknown>]>> = {
   createWorkspace: [[], () => store.createWorkspace({ id: 'a', name: 'a', requestsPerMinute: 1, createdAt: 1 })],
@@ -89,6 +98,7 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   setSpendLimit: [[], () => store.setSpendLimit(workspaceId, null)],
   setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null, purchaseOrder: null })],
   createKey: [['keys'], () => store.createKey(key)],
+  changeKey: [['keys'], () => store.changeKey('a', { name: 'b' })],
   revokeKey: [['keys'], () => store.revokeKey('a', 1)],
   addSession: [
     [],

@@ -105,7 +105,7 @@ two words         600                      -  -         TODAY`,
 })
 
 describe('weir keys', () => {
-  it('are created, listed and revoked, and each action is audited', async (t) => {
+  it('are created, listed, changed and revoked, and each action is audited', async (t) => {
     const { shown, run, audit, books } = await booksStage(t)
     await books.workspace('acme')
     const other = await books.workspace('other')
@@ -116,33 +116,43 @@ describe('weir keys', () => {
     const plain = JSON.parse((await run('keys create --workspace other --json')).stdout) as { id: string; key: string }
     assert.match(plain.key, /^weir_/)
     const note = 'Keys that are revoked or have expired are not shown: see them with --all.'
-    const heading = 'ID                            WORKSPACE  NAME  LAST USED  EXPIRES'
+    const heading = 'ID                            KEY         WORKSPACE  NAME  LAST USED  EXPIRES'
     assert.equal(
-      (await run('keys list')).stdout.replaceAll(/key_\w{24}/g, 'key_'.padEnd(28, 'x')),
+      (await run('keys list')).stdout
+        .replaceAll(/key_\w{24}/g, 'key_'.padEnd(28, 'x'))
+        .replaceAll(/weir_…\w{4}/g, 'weir_…LAST'),
       `${heading}
-key_xxxxxxxxxxxxxxxxxxxxxxxx  other      -     never      -
-key_xxxxxxxxxxxxxxxxxxxxxxxx  acme       site  never      2199-01-31
+key_xxxxxxxxxxxxxxxxxxxxxxxx  weir_…LAST  other      -     never      -
+key_xxxxxxxxxxxxxxxxxxxxxxxx  weir_…LAST  acme       site  never      2199-01-31
 
 ${note}
 `,
     )
-    assert.match(await shown('keys list --workspace acme'), /^ID .*\nkey_ID +acme .*\n\n/)
-    assert.match(await shown('keys list --limit 1'), /^ID .*\nkey_ID +other .*\n\nThere are more keys: .* key_ID\.\n/)
-    assert.match(await shown(`keys list --before ${plain.id}`), /^ID .*\nkey_ID +acme .*\n\nKeys /)
+    assert.match(await shown('keys list --workspace acme'), /^ID .*\nkey_ID .* acme .*\n\n/)
+    assert.match(await shown('keys list --limit 1'), /^ID .*\nkey_ID .* other .*\n\nThere are more keys: .* key_ID\.\n/)
+    assert.match(await shown(`keys list --before ${plain.id}`), /^ID .*\nkey_ID .* acme .*\n\nKeys /)
     const row = await books.row(other, SLUG, await price(books), MARCH, {})
     await books.settle([{ ...row, keyId: plain.id }])
+    assert.match(
+      await shown(`keys set ${plain.id} --name shop --expires 2199-06-30`),
+      /name +shop\n.*\nexpires +2199-07-01 00:00 \(Sydney\)/,
+    )
+    const set = JSON.parse((await run(`keys set ${plain.id} --expires never --json`)).stdout) as object
+    assert.partialDeepStrictEqual(set, { id: plain.id, name: 'shop', expires_at: null })
     assert.equal(
       await shown(`keys revoke ${plain.id}`),
-      'id         key_ID\nworkspace  other\ncreated    TODAY (Sydney)\nlast used  2025-03-15 12:30 (Sydney)\nrevoked    TODAY (Sydney)',
+      `id         key_ID\nkey        weir_…${plain.key.slice(-4)}\nworkspace  other\nname       shop\ncreated    TODAY (Sydney)\nlast used  2025-03-15 12:30 (Sydney)\nrevoked    TODAY (Sydney)`,
     )
     assert.doesNotMatch(await shown('keys list'), /other/)
-    assert.match(await shown('keys list --all'), /STATE\nkey_ID +other .* revoked\nkey_ID +acme .* works$/)
+    assert.match(await shown('keys list --all'), /STATE\nkey_ID .* other .* revoked\nkey_ID .* acme .* works$/)
     const json = JSON.parse((await run('keys list --json')).stdout) as { data: { id: string }[]; next: null }
     assert.deepEqual([json.data.length, json.next], [2, null])
     await run('keys revoke none')
-    assert.deepEqual(await audit(4), [
+    assert.deepEqual(await audit(6), [
       ['createKey', '', { workspace: 'acme', name: 'site', expires_at: '2199-01-31' }, 'done'],
       ['createKey', '', { workspace: 'other' }, 'done'],
+      ['changeKey', plain.id, { name: 'shop', expires_at: '2199-06-30' }, 'done'],
+      ['changeKey', plain.id, { expires_at: null }, 'done'],
       ['revokeKey', plain.id, null, 'done'],
       ['revokeKey', 'none', null, 'refused'],
     ])
@@ -155,11 +165,14 @@ ${note}
     const { failed, shown } = await booksStage(t)
     const limit = '--limit must be a whole number from 1 to 10000'
     const cases = {
-      keys: 'choose an action: create, list or revoke',
-      'keys make': 'choose an action: create, list or revoke',
+      keys: 'choose an action: create, list, set or revoke',
+      'keys make': 'choose an action: create, list, set or revoke',
       'keys create': '--workspace is required',
       'keys create --workspace ""': '--workspace is required',
       'keys list more': 'unexpected argument "more"; put names with spaces in quotes',
+      'keys set': 'give the id of the key: weir keys set ID …',
+      'keys set a': 'give --name, --expires or both',
+      'keys set a b': 'unexpected argument "b"; put names with spaces in quotes',
       'keys revoke': 'give the id of the key: weir keys revoke ID',
       'keys revoke a b': 'unexpected argument "b"; put names with spaces in quotes',
       'keys list --limit 0': limit,
@@ -230,7 +243,7 @@ describe('a command on a narrow terminal', () => {
     )
     await shown(keys, 'create', '--workspace', long, '--name', 'A name that is about as long as this')
     const listed = await shown(keys, 'list')
-    assert.match(listed, /\nkey_[0-9a-f]{24}\n? +a-\S*… +A n.*… +never\n/)
+    assert.match(listed, /\nkey_[0-9a-f]{24}\n? +weir_…\w{4} +a-\S*… +A n.*… +never\n/)
     for (const line of listed.split('\n').slice(0, 3)) assert.ok(line.length <= 60, line)
   })
 })

@@ -9,6 +9,8 @@ import { promisify } from 'node:util'
 import { stringify } from 'yaml'
 import { startService } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
+import { openStore } from '../../src/store/open.ts'
+import { formatKey, hashKey } from '../../src/workspaces/keys/api-key.ts'
 import { cli } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
 import { roomInThisMinute } from '../support/minute.ts'
@@ -105,6 +107,29 @@ describe("workspaces and keys by the operator's API", () => {
     const again = await weir.admin('DELETE', `/admin/v1/keys/${first.id}`)
     assert.equal(((await again.json()) as { revoked: string }).revoked, at)
     assert.ok((await listed('/admin/v1/workspaces')).some(({ name }) => name === 'by api'))
+  })
+
+  it('[K1] a key that has expired gets 401 and the reason, and works again when its expiry is moved', async () => {
+    const key = formatKey(Buffer.alloc(32, 9))
+    const id = 'key_expired'
+    const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
+    const workspaceId = (await store.workspaces())[0]?.id ?? ''
+    const stored = { id, workspaceId, hash: hashKey(key), ending: key.slice(-4), name: null }
+    await store.createKey({ ...stored, createdAt: 1, expiresAt: 2, revokedAt: null })
+    await store.close()
+    const refused = await weir.call('/models', { key })
+    const { error } = (await refused.json()) as { error: { code: string; message: string } }
+    assert.deepEqual([refused.status, error.code], [401, 'invalid_api_key'])
+    assert.match(error.message, /has expired/)
+    const change = async (body: object) => weir.admin('PATCH', `/admin/v1/keys/${id}`, body)
+    const changed = (await (await change({ name: 'shop', expires_at: '2199-06-30' })).json()) as object
+    const expected = { id, redacted: `weir_…${key.slice(-4)}`, name: 'shop', expires_at: '2199-06-30T14:00:00.000Z' }
+    assert.partialDeepStrictEqual(changed, { ...expected, unreached: [] })
+    assert.equal(await status(key), 200)
+    const nothing = { status: 400, code: 'missing_required_parameter', param: 'name' }
+    assert.deepEqual(await errorOf(await change({})), nothing)
+    assert.deepEqual((await errorOf(await change({ expires_at: '2020-01-01' }))).param, 'expires_at')
+    assert.equal((await weir.admin('PATCH', '/admin/v1/keys/key_none', { name: 'x' })).status, 404)
   })
 
   it('[K1] a wrong, revoked or missing key gets nothing but 401 and the reason', async () => {

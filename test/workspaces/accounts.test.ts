@@ -112,8 +112,8 @@ describe('a key', () => {
     assert.deepEqual(rest, { workspace: 'acme', name: 'x'.repeat(100), expires_at: new Date(now + 1).toISOString() })
     const stored = await accounts.key(id)
     assert.deepEqual(
-      [stored?.hash, stored?.createdAt, stored?.expiresAt, stored?.revokedAt],
-      [hashKey(key), now, now + 1, null],
+      [stored?.hash, stored?.ending, stored?.createdAt, stored?.expiresAt, stored?.revokedAt],
+      [hashKey(key), key.slice(-4), now, now + 1, null],
     )
     assert.deepEqual(Object.keys(await accounts.createKey('acme')), ['id', 'key', 'workspace'])
   })
@@ -134,10 +134,39 @@ describe('a key', () => {
     assert.equal(await accounts.authenticate('weir_none'), undefined)
   })
 
+  it('is renamed, and its expiry is moved or removed, from the next request on; unless it is revoked', async () => {
+    const { id, key } = await accounts.createKey('acme', { name: 'site', expiresAt: now + 10 })
+    assert.equal((await accounts.authenticate(key))?.keyId, id)
+    announced.length = 0
+    const renamed = await accounts.changeKey(id, { name: 'shop' })
+    assert.deepEqual([renamed.key.name, renamed.key.expiresAt], ['shop', now + 10])
+    assert.deepEqual([renamed.unreached, announced], [['replica 2'], ['keys']])
+    await accounts.changeKey(id, { expiresAt: now + 1 })
+    now += 1
+    assert.equal(await accounts.authenticate(key), undefined, 'also if the key was in memory')
+    await accounts.changeKey(id, { expiresAt: null })
+    now += 100
+    assert.equal((await accounts.authenticate(key))?.keyId, id, 'a key that had expired works again')
+    for (const name of ['', '  ', 'x'.repeat(101)]) {
+      await assert.rejects(accounts.changeKey(id, { name }), invalid('name'))
+    }
+    await assert.rejects(accounts.changeKey(id, { expiresAt: now }), invalid('expires_at'))
+    await assert.rejects(accounts.changeKey('key_none', { name: 'x' }), { code: 'not_found', param: 'id' })
+    await accounts.revokeKey(id)
+    await assert.rejects(accounts.changeKey(id, { name: 'x' }), { code: 'conflict', param: 'id' })
+  })
+
   it('is accepted even if another process has just created its workspace', async () => {
     await books.store.createWorkspace({ id: 'ws_new', name: 'new', requestsPerMinute: null, createdAt: now })
     const key = formatKey(Buffer.alloc(32, 7))
-    const stored = { id: 'key_new', workspaceId: 'ws_new', hash: hashKey(key), name: null, createdAt: now }
+    const stored = {
+      id: 'key_new',
+      workspaceId: 'ws_new',
+      hash: hashKey(key),
+      ending: null,
+      name: null,
+      createdAt: now,
+    }
     await books.store.createKey({ ...stored, expiresAt: null, revokedAt: null })
     assert.equal((await accounts.authenticate(key))?.workspace.name, 'new')
   })

@@ -25,7 +25,7 @@ before(async () => {
     for (let index = 0; index < 25; index++) {
       const id = `key_many${String(index).padStart(2, '0')}`
       const times = { createdAt: 1000 + Math.floor(index / 3), expiresAt: null, revokedAt: null }
-      await store.createKey({ id, workspaceId, hash: `hash of ${id}`, name: null, ...times })
+      await store.createKey({ id, workspaceId, hash: `hash of ${id}`, ending: null, name: null, ...times })
     }
     await store.revokeKey('key_many07', 2000)
   } finally {

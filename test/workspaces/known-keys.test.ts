@@ -8,6 +8,7 @@ const keyOf = (hash: string): ApiKey => ({
   id: `key_${hash}`,
   workspaceId: 'ws_1',
   hash,
+  ending: null,
   name: null,
   createdAt: 1,
   expiresAt: null,

@@ -40,6 +40,7 @@ export function KeysPage() {
         isReady: workspace.trim() !== '',
         make: async (key) => (await api('createKey', { body: { workspace, ...key } })).key,
       }}
+      change={async ({ id }, body) => void (await api('changeKey', { path: { id }, body }))}
       revoke={{
         act: async ({ id }) => void (await api('revokeKey', { path: { id } })),
         warning: ({ workspace: name }) => `It belongs to ${name}.`,

@@ -1,7 +1,11 @@
 import { aud, brief, count } from '../../shared/format.ts'
 import { KeysPage as Keys } from '../../shared/keys.tsx'
 import { usePages } from '../../shared/pages.tsx'
+import { Code, Copy } from '../../shared/parts.tsx'
+import { RequestCode, VARIABLE } from '../../shared/request-code.tsx'
+import { useData } from '../../shared/data.ts'
 import { api } from '../api.ts'
+import { firstRequest } from '../samples.ts'
 
 /** The keys of the workspace: what each is for, what it used this month, and when it was last used. */
 export function KeysPage() {
@@ -18,11 +22,33 @@ export function KeysPage() {
         { title: 'Tokens', isNumber: true, cell: (key) => brief(key.input_tokens + key.output_tokens) },
         { title: 'Cost', isNumber: true, cell: ({ amount }) => aud(amount) },
       ]}
-      create={{ make: async (body) => (await api('makeKey', { body })).key }}
+      create={{
+        make: async (body) => (await api('makeKey', { body })).key,
+        sample: (key) => <FirstCall of={key} />,
+      }}
+      change={async ({ id }, body) => void (await api('changeKey', { path: { id }, body }))}
       revoke={{
         act: async ({ id }) => void (await api('endKey', { path: { id } })),
         warning: (key) => (key.is_current ? 'You signed in with this key, so you will be signed out.' : ''),
       }}
     />
+  )
+}
+
+/** The key in the variable that all code here reads, and a first request, both ready to paste. */
+function FirstCall({ of: key }: { of: string }) {
+  const models = useData(async (signal) => (await api('models', { signal })).data)
+  const model = models.state === 'ready' ? models.data[0] : undefined
+  if (!model) return null
+  const setVariable = `export ${VARIABLE}=${key}`
+  return (
+    <section class="stack tight" aria-labelledby="first-call">
+      <div class="row apart">
+        <h3 id="first-call">Try it in a terminal</h3>
+        <Copy text={setVariable} title="Copy the line" />
+      </div>
+      <Code text={setVariable} label="Sets the key" />
+      <RequestCode {...firstRequest(model)} />
+    </section>
   )
 }

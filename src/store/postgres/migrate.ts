@@ -14,6 +14,7 @@ export const postgresSteps = [
   '0003-invoices-by-time.sql',
   '0004-failures.sql',
   '0005-console-sessions.sql',
+  '0006-key-endings.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

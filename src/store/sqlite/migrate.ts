@@ -20,6 +20,7 @@ export const sqliteSteps = [
   '0011-invoices-by-time.sql',
   '0012-failures.sql',
   '0013-console-sessions.sql',
+  '0014-key-endings.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

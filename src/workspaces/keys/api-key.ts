@@ -21,6 +21,11 @@ export function isWellFormedKey(text: string): boolean {
   return SHAPE.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)))
 }
 
+/** What is kept of a key to recognise it by: its prefix and, unless an older version made it, its end. */
+export const redactedKey = (ending: string | null): string => `${PREFIX}…${ending ?? ''}`
+
+export const keyEnding = (key: string): string => key.slice(-4)
+
 export function hashKey(text: string): string {
   return hash('sha256', text)
 }

@@ -34,16 +34,23 @@ export function keyQueries(database: Database): KeyStore {
     createKey: (it) =>
       change(
         command(
-          `INSERT INTO api_keys (id, workspace_id, hash, name, created_at, expires_at, change)
-           VALUES (?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
+          `INSERT INTO api_keys (id, workspace_id, hash, ending, name, created_at, expires_at, change)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
           it.id,
           it.workspaceId,
           it.hash,
+          it.ending,
           it.name,
           it.createdAt,
           it.expiresAt,
         ),
       ),
+    changeKey: (id, { name, expiresAt }) => {
+      const given = Object.entries({ name, expires_at: expiresAt }).filter(([, value]) => value !== undefined)
+      const set = [...given.map(([column]) => `${column} = ?`), `change = ${NEXT_CHANGE}`].join(', ')
+      const values = given.map(([, value]) => value as string | number | null)
+      return change(command(`UPDATE api_keys SET ${set} WHERE id = ? AND revoked_at IS NULL`, ...values, id))
+    },
     revokeKey: (id, at) =>
       change(
         command(
@@ -105,6 +112,7 @@ function toKey(row: Row): ApiKey {
     id: String(row['id']),
     workspaceId: String(row['workspace_id']),
     hash: String(row['hash']),
+    ending: row['ending'] === null ? null : (row['ending'] as string),
     name: row['name'] === null ? null : (row['name'] as string),
     createdAt: Number(row['created_at']),
     expiresAt: row['expires_at'] === null ? null : Number(row['expires_at']),

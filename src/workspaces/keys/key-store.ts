@@ -3,6 +3,8 @@ import type { ApiKey } from '../workspace.ts'
 /** API keys. There may be a million, so they are never read all at once, but looked up or listed in pages. */
 export interface KeyStore {
   createKey(key: ApiKey): Promise<void>
+  /** Changes the given fields. A revoked key stays as it is. */
+  changeKey(id: string, change: KeyChange): Promise<void>
   /** A key that is revoked already keeps the time of its first revocation. */
   revokeKey(id: string, at: number): Promise<void>
   key(id: string): Promise<ApiKey | undefined>
@@ -12,10 +14,10 @@ export interface KeyStore {
   keys(query: KeyQuery): Promise<readonly ApiKey[]>
   /** When each of these keys was last used for a request that reached an engine. Keys that were never used are left out. */
   keysLastUsed(ids: readonly string[]): Promise<ReadonlyMap<string, number>>
-  /** Every creation and revocation has a number, and becomes visible in the order of these numbers. */
+  /** Every creation, change and revocation has a number, and becomes visible in the order of these numbers. */
   lastKeyChange(): Promise<number>
   /** The keys that changed after the change with this number, in order. */
-  keyChanges(after: number, limit: number): Promise<readonly KeyChange[]>
+  keyChanges(after: number, limit: number): Promise<readonly NumberedKeyChange[]>
 }
 
 export interface KeyQuery {
@@ -30,7 +32,14 @@ export interface KeyQuery {
 
 export type KeyPosition = Pick<ApiKey, 'createdAt' | 'id'>
 
+/** Fields that are undefined stay as they are. */
 export interface KeyChange {
+  readonly name?: string | undefined
+  /** null: the key does not expire. */
+  readonly expiresAt?: number | null | undefined
+}
+
+export interface NumberedKeyChange {
   readonly number: number
   readonly hash: string
 }

@@ -4,7 +4,7 @@ import { knownByHash, type KnownByHash } from './known-by-hash.ts'
 
 /** Keys by their hash: those in use are in memory, others are looked up. */
 export interface KnownKeys extends Pick<KnownByHash<KnownKey>, 'find'> {
-  /** Applies the creations and revocations since the last call. */
+  /** Applies the creations, changes and revocations since the last call. */
   refresh(): Promise<void>
 }
 

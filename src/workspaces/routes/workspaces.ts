@@ -4,7 +4,7 @@ import { workspaceView } from '../views.ts'
 import type { WorkspaceSessions } from '../sessions/workspace-sessions.ts'
 import { workspaceList } from '../workspace-list.ts'
 import { changeWorkspace } from '../workspace-change.ts'
-import { ApiError } from '../../shared/errors.ts'
+import { requireSomething } from './require-something.ts'
 import { EXAMPLE_TIME, exampleOf, nullable, pageSchema } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
@@ -179,11 +179,4 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       },
     }),
   ]
-}
-
-/** An empty object changes nothing, so it is probably a mistake. */
-function requireSomething(fields: object, param: string, example: string): void {
-  if (Object.keys(fields).length > 0) return
-  const message = `Nothing to change: send at least one field, such as '${example}'.`
-  throw new ApiError('missing_required_parameter', message, { param })
 }

@@ -1,26 +1,30 @@
 import { keyList, oneKey, type KeyList, type KeyView } from '../key-list.ts'
+import type { Accounts, ChangedKey } from '../../accounts.ts'
 import { endOf } from '../../../shared/period.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import { parseFlags, UsageError, withStore, type Command } from '../../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type Command, type Flags } from '../../../cli/command.ts'
 import { renderFields, renderTable, type Column } from '../../../cli/terminal/table.ts'
 import { dayText, minuteText, ZONE } from '../../../cli/terminal/times.ts'
 import type { View } from '../../../cli/terminal/view.ts'
 
 export const keys: Command = {
-  summary: 'create, list and revoke API keys',
+  summary: 'create, list, change and revoke API keys',
   help: `weir keys create --workspace W [--name TEXT] [--expires DATE]
 weir keys list [--workspace W] [--all] [--limit N] [--before ID]
+weir keys set ID [--name TEXT] [--expires DATE|never]
 weir keys revoke ID
 
 "create" shows the key once; Weir stores only its hash. "list" shows the keys
 that work, the newest first, and when each was last used for a request that
-reached an engine.
-"revoke" takes effect immediately, also in a running service.
+reached an engine. Of each key it shows the last four characters.
+"set" renames a key, or changes when it expires. "set" and "revoke" take effect
+immediately, also in a running service.
 
   --workspace W    the workspace that the key belongs to
   --name TEXT      what the key is for, such as "website"
   --expires DATE   the last day in Sydney on which the key works, such as
-                   2027-06-30, or an exact time such as 2027-06-30T09:00:00Z
+                   2027-06-30, or an exact time such as 2027-06-30T09:00:00Z;
+                   "never" with "set": it does not expire any more
   --all            also list keys that are revoked or have expired; --json
                    always lists them
   --limit N        how many keys to list, 1 to 10000; by default 1000
@@ -32,7 +36,7 @@ reached an engine.
       2,
     )
     const [action, id] = flags.positionals
-    if (action !== 'revoke') flags.refuseMore(1)
+    if (action !== 'set' && action !== 'revoke') flags.refuseMore(1)
     switch (action) {
       case 'create': {
         const workspace = flags.requiredText('workspace')
@@ -71,22 +75,42 @@ reached an engine.
           )
           flags.print(list, (view) => keysText(list, { isAll, now: systemClock.now() }, view))
         })
+      case 'set': {
+        if (!id) throw new UsageError('give the id of the key: weir keys set ID …')
+        const name = flags.text('name')
+        const expires = flags.text('expires')
+        if (name === undefined && expires === undefined) throw new UsageError('give --name, --expires or both')
+        const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : endOf('expires', expires)
+        const body = { name, expires_at: expires === 'never' ? null : expires }
+        return changeOne(flags, { id, action: 'changeKey', body }, (accounts) =>
+          accounts.changeKey(id, { name, expiresAt }),
+        )
+      }
       case 'revoke':
         if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
-        return withStore(flags, { changes: true }, async ({ accounts, store, record }) => {
-          const state = async (): Promise<KeyView | undefined> => {
-            const key = await accounts.key(id)
-            return key && oneKey({ accounts, store }, key)
-          }
-          const revoked = await record({ action: 'revokeKey', subject: id, body: undefined, state }, async () =>
-            oneKey({ accounts, store }, (await accounts.revokeKey(id)).key),
-          )
-          flags.print(revoked, (view) => keyText(revoked, view))
-        })
+        return changeOne(flags, { id, action: 'revokeKey', body: undefined }, (accounts) => accounts.revokeKey(id))
       default:
-        throw new UsageError('choose an action: create, list or revoke')
+        throw new UsageError('choose an action: create, list, set or revoke')
     }
   },
+}
+
+/** Performs a change of one key, records it, and prints the key. */
+function changeOne(
+  flags: Flags,
+  { id, ...change }: { readonly id: string; readonly action: string; readonly body: object | undefined },
+  act: (accounts: Accounts) => Promise<ChangedKey>,
+): Promise<void> {
+  return withStore(flags, { changes: true }, async ({ accounts, store, record }) => {
+    const state = async (): Promise<KeyView | undefined> => {
+      const key = await accounts.key(id)
+      return key && oneKey({ accounts, store }, key)
+    }
+    const changed = await record({ ...change, subject: id, state }, async () =>
+      oneKey({ accounts, store }, (await act(accounts)).key),
+    )
+    flags.print(changed, (view) => keyText(changed, view))
+  })
 }
 
 export function keysText(
@@ -96,6 +120,7 @@ export function keysText(
 ): string {
   const columns: readonly Column<KeyView>[] = [
     { title: 'ID', cell: ({ id }) => id },
+    { title: 'KEY', cell: ({ redacted }) => redacted },
     { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
     { title: 'NAME', cell: ({ name }) => name, mayShrink: true },
     { title: 'LAST USED', cell: ({ last_used_at: at }) => (at === null ? 'never' : dayText(at)) },
@@ -125,6 +150,7 @@ function keyText(key: KeyView, view: View): string {
   return renderFields(
     [
       ['id', key.id],
+      ['key', key.redacted],
       ['workspace', key.workspace],
       ['name', key.name],
       ['created', time(key.created)],

@@ -4,6 +4,8 @@ import { keyList, oneKey } from '../key-list.ts'
 import { endOf } from '../../../shared/period.ts'
 import { ApiError } from '../../../shared/errors.ts'
 import { sydneyMonth } from '../../../shared/money/sydney-time.ts'
+import type { Action } from '../../../operate/audit/recorded.ts'
+import type { SignedIn } from '../../sessions/workspace-sessions.ts'
 import type { ApiKey, Caller } from '../../workspace.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { KeyStore } from '../key-store.ts'
@@ -11,6 +13,7 @@ import type { UsageStore } from '../../../billing/usage/usage-store.ts'
 import { nullable, pageSchema } from '../../../server/common-schema.ts'
 import { sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
 import { sumsView } from '../../../billing/usage/routes/reports.ts'
+import { keyChangeOf, keyChangeSchema, redactedKeySchema } from './keys.ts'
 import { jsonResponse } from '../../../server/route.ts'
 
 /** The keys of a workspace, for its members. */
@@ -23,6 +26,7 @@ export interface ConsoleKeysParts {
 
 const keySchema = Type.Object({
   id: Type.String(),
+  redacted: redactedKeySchema,
   name: nullable(Type.String()),
   created: Type.String(),
   expires_at: nullable(Type.String()),
@@ -37,6 +41,7 @@ const keySchema = Type.Object({
 
 const keyExample = {
   id: 'key_7f3a9c21',
+  redacted: 'weir_…x7Qa',
   name: 'website',
   created: '2026-11-15T22:04:05.000Z',
   expires_at: null,
@@ -118,6 +123,28 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       },
     }),
     sessionRoute({
+      method: 'PATCH',
+      path: '/keys/{id}',
+      id: 'changeKey',
+      summary: 'Change a key',
+      description: 'Renames a key, or changes when it expires. Fields that are left out stay as they are.',
+      parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
+      body: keyChangeSchema,
+      example: { name: 'website', expires_at: '2027-06-30' },
+      response: jsonResponse(
+        Type.Object({ id: Type.String(), name: nullable(Type.String()), expires_at: nullable(Type.String()) }),
+        { id: keyExample.id, name: 'website', expires_at: '2027-06-30T14:00:00.000Z' },
+      ),
+      errors: ['not_found', 'conflict'],
+      action: ({ parameters, session }) => actionOn(parts, 'changeKey', parameters.id, session),
+      async answer({ exchange, parameters: { id }, body, session: { caller } }) {
+        await ownKey(parts, caller, id)
+        const { name, expiresAt } = (await parts.accounts.changeKey(id, keyChangeOf(body))).key
+        const expires = expiresAt === null ? null : new Date(expiresAt).toISOString()
+        exchange.sendJson(JSON.stringify({ id, name, expires_at: expires }))
+      },
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/keys/{id}',
       id: 'endKey',
@@ -129,14 +156,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         revoked: '2026-11-16T01:00:00.000Z',
       }),
       errors: ['not_found'],
-      action: ({ parameters: { id }, session: { caller } }) => ({
-        action: 'revokeKey',
-        subject: id,
-        async state() {
-          const { accounts, reader: store } = parts
-          return oneKey({ accounts, store }, await ownKey(parts, caller, id))
-        },
-      }),
+      action: ({ parameters, session }) => actionOn(parts, 'revokeKey', parameters.id, session),
       async answer({ exchange, parameters: { id }, session: { caller } }) {
         await ownKey(parts, caller, id)
         const { revokedAt } = (await parts.accounts.revokeKey(id)).key
@@ -144,6 +164,15 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       },
     }),
   ]
+}
+
+function actionOn(parts: ConsoleKeysParts, action: string, id: string, { caller }: SignedIn): Omit<Action, 'body'> {
+  const { accounts, reader: store } = parts
+  return {
+    action,
+    subject: id,
+    state: async () => oneKey({ accounts, store }, await ownKey(parts, caller, id)),
+  }
 }
 
 /** A key of another workspace gets the same answer as one that does not exist. */

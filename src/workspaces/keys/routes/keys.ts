@@ -1,15 +1,21 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import type { Accounts } from '../../accounts.ts'
 import { keyList, oneKey } from '../key-list.ts'
+import { requireSomething } from '../../routes/require-something.ts'
 import { endOf } from '../../../shared/period.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import type { KeyStore } from '../key-store.ts'
+import type { KeyChange, KeyStore } from '../key-store.ts'
 import { nullable, pageSchema, unreachedSchema, workspaceName } from '../../../server/common-schema.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
 
+export const redactedKeySchema = Type.String({
+  description: 'The prefix and the last four characters of the key; of keys of older versions only the prefix.',
+})
+
 const keySchema = Type.Object({
   id: Type.String(),
+  redacted: redactedKeySchema,
   workspace: Type.String({ description: 'The name of the workspace.' }),
   name: nullable(Type.String(), 'What the key is for.'),
   created: Type.String(),
@@ -18,7 +24,23 @@ const keySchema = Type.Object({
   revoked: nullable(Type.String(), 'When the key was revoked; null while it is valid.'),
 })
 
-const revokedKeySchema = Type.Object({ ...keySchema.properties, unreached: unreachedSchema })
+const changedKeySchema = Type.Object({ ...keySchema.properties, unreached: unreachedSchema })
+
+const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' })
+const LAST_DAY = 'The last day in Sydney, such as 2027-06-30, or a time with its offset.'
+const lastDay = Type.String({ maxLength: 64, description: LAST_DAY })
+
+/** Fields that are left out stay as they are. */
+export const keyChangeSchema = Type.Object({
+  name: Type.Optional(keyName),
+  expires_at: Type.Optional(nullable(Type.String({ maxLength: 64 }), `${LAST_DAY} null: the key does not expire.`)),
+})
+
+export function keyChangeOf(body: Static<typeof keyChangeSchema>): KeyChange {
+  requireSomething(body, 'name', 'name')
+  const { name, expires_at: expires } = body
+  return { name, expiresAt: typeof expires === 'string' ? endOf('expires_at', expires) : expires }
+}
 
 const createdKeySchema = Type.Object({
   id: Type.String(),
@@ -30,6 +52,7 @@ const createdKeySchema = Type.Object({
 
 const keyExample = {
   id: 'key_7f3a9c21',
+  redacted: 'weir_…x7Qa',
   workspace: 'acme',
   name: 'website',
   created: '2026-11-15T22:04:05.000Z',
@@ -45,6 +68,11 @@ interface KeyParts {
 }
 
 export function keyRoutes({ accounts, store, clock }: KeyParts): readonly OperatorRoute[] {
+  async function stateOf({ parameters: { id } }: { readonly parameters: { readonly id: string } }) {
+    const key = await accounts.key(id)
+    return key && oneKey({ accounts, store }, key)
+  }
+
   return [
     operatorRoute({
       method: 'GET',
@@ -75,13 +103,8 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
       description: 'Creates an API key for a workspace. It works immediately.',
       body: Type.Object({
         workspace: workspaceName,
-        name: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' })),
-        expires_at: Type.Optional(
-          Type.String({
-            maxLength: 64,
-            description: 'The last day in Sydney, such as 2027-06-30, or a time with its offset.',
-          }),
-        ),
+        name: Type.Optional(keyName),
+        expires_at: Type.Optional(lastDay),
       }),
       example: { workspace: 'acme', name: 'website' },
       response: jsonResponse(
@@ -100,6 +123,28 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
       },
     }),
     operatorRoute({
+      method: 'PATCH',
+      path: '/admin/v1/keys/{id}',
+      id: 'changeKey',
+      summary: 'Change a key',
+      description:
+        'Renames a key, or changes when it expires, from the next request on, by every replica that is not named in the answer. Fields that are left out stay as they are. A revoked key cannot be changed.',
+      parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
+      body: keyChangeSchema,
+      example: { name: 'website', expires_at: '2027-06-30' },
+      response: jsonResponse(changedKeySchema, {
+        ...keyExample,
+        expires_at: '2027-06-30T14:00:00.000Z',
+        unreached: [],
+      }),
+      errors: ['not_found', 'conflict'],
+      state: stateOf,
+      async answer({ exchange, parameters, body }) {
+        const { key, unreached } = await accounts.changeKey(parameters.id, keyChangeOf(body))
+        exchange.sendJson(JSON.stringify({ ...(await oneKey({ accounts, store }, key)), unreached }))
+      },
+    }),
+    operatorRoute({
       method: 'DELETE',
       path: '/admin/v1/keys/{id}',
       id: 'revokeKey',
@@ -107,16 +152,13 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
       description:
         'The next request with the key is refused, by every replica that is not named in the answer. Revoking it again changes nothing.',
       parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
-      response: jsonResponse(revokedKeySchema, {
+      response: jsonResponse(changedKeySchema, {
         ...keyExample,
         revoked: '2026-11-16T01:00:00.000Z',
         unreached: [],
       }),
       errors: ['not_found'],
-      async state({ parameters: { id } }) {
-        const key = await accounts.key(id)
-        return key && oneKey({ accounts, store }, key)
-      },
+      state: stateOf,
       async answer({ exchange, parameters }) {
         const { key, unreached } = await accounts.revokeKey(parameters.id)
         exchange.sendJson(JSON.stringify({ ...(await oneKey({ accounts, store }, key)), unreached }))
