@@ -3,8 +3,6 @@ import { join } from 'node:path'
 import { withoutPassword } from '../shared/address-without-password.ts'
 import type { Store } from './store.ts'
 import type { Database, DatabaseEvents } from './database.ts'
-import { openPostgres } from './postgres/client.ts'
-import { refuseUnfinishedMove } from './postgres/moves.ts'
 import { accountQueries } from '../workspaces/account-queries.ts'
 import { adjustmentNoteQueries } from '../billing/invoices/queries/adjustment-notes.ts'
 import { arrivalQueries } from '../billing/usage/queries/arrivals.ts'
@@ -31,7 +29,11 @@ export interface DatabaseChoice {
   readonly databaseUrl?: string | undefined
 }
 
-export { requireAnswer } from './postgres/client.ts'
+/** Rejects when PostgreSQL cannot be reached or is unsuitable. Changes nothing in it. */
+export async function requireAnswer(databaseUrl: string): Promise<void> {
+  const { requirePostgres } = await import('./postgres/client.ts')
+  await requirePostgres(databaseUrl)
+}
 
 /** Whether a ledger exists. Opening the store would create one. PostgreSQL is assumed to have one. */
 export function hasLedger({ dataDir, databaseUrl }: DatabaseChoice): boolean {
@@ -73,6 +75,9 @@ async function openOnPostgres(
   url: string,
   { dataDir, exclusive, owner, events }: Omit<StoreOptions, 'databaseUrl'>,
 ): Promise<Store> {
+  // Most services use SQLite. Loading the client of PostgreSQL would slow down their start, and that of each thread.
+  const { openPostgres } = await import('./postgres/client.ts')
+  const { refuseUnfinishedMove } = await import('./postgres/moves.ts')
   const lock = exclusive ? lockForService(dataDir) : undefined
   try {
     if (exclusive) refuseSecondLedger(dataDir)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { query } from '../../src/store/database.ts'
-import { openPostgres, requireAnswer } from '../../src/store/postgres/client.ts'
+import { openPostgres, requirePostgres } from '../../src/store/postgres/client.ts'
 import { killServicesAndPostgres } from '../support/killed-services.ts'
 import { limitWaits, startPgBouncer, withoutPgBouncer, type PgBouncerOptions } from '../support/pgbouncer.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
@@ -21,7 +21,7 @@ describe('PgBouncer in front of PostgreSQL', { skip: withoutPgBouncer }, () => {
       const url = pooler.behind(databaseUrl)
       const expected = { code: 'ERR_DATABASE_POOLER', message }
       await assert.rejects(openPostgres({ url, connectionsMax: 1 }), expected)
-      await assert.rejects(requireAnswer(url), expected)
+      await assert.rejects(requirePostgres(url), expected)
     } finally {
       await pooler.remove()
     }

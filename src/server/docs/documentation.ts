@@ -26,15 +26,19 @@ interface Asset {
 const style = asset('docs.css', 'text/css; charset=utf-8')
 const script = asset('docs.js', 'text/javascript; charset=utf-8')
 
-/** The OpenAPI document and the docs page of a list of routes. Both are generated once, at the start. */
+/** The OpenAPI document and the docs page of a list of routes. Each is generated once, when it is first requested. */
 export function documentationRoutes(api: ApiDescription, routes: readonly Route[]): readonly OpenRoute[] {
-  const document = JSON.stringify(openApiDocument(api, routes))
-  const pageAt = docsPage(api, routes, { style: style.address, script: script.address })
+  let document: string | undefined
+  let pageAt: ReturnType<typeof docsPage> | undefined
   return [
-    openRoute(api.documentPath, async (exchange) => exchange.sendJson(document)),
-    openRoute('/docs', async (exchange) =>
-      exchange.send(200, 'text/html; charset=utf-8', pageAt(originOf(exchange.request)), PAGE_HEADERS),
-    ),
+    openRoute(api.documentPath, async (exchange) => {
+      document ??= JSON.stringify(openApiDocument(api, routes))
+      exchange.sendJson(document)
+    }),
+    openRoute('/docs', async (exchange) => {
+      pageAt ??= docsPage(api, routes, { style: style.address, script: script.address })
+      exchange.send(200, 'text/html; charset=utf-8', pageAt(originOf(exchange.request)), PAGE_HEADERS)
+    }),
     assetRoute(style),
     assetRoute(script),
   ]

@@ -28,7 +28,7 @@ export async function openPostgres(options: Omit<ConnectionsOptions, 'prepare'>)
 }
 
 /** Rejects when PostgreSQL cannot be reached or is unsuitable. Changes nothing in it. */
-export async function requireAnswer(url: string): Promise<void> {
+export async function requirePostgres(url: string): Promise<void> {
   const prepare = (client: Client): Promise<void> => requireFit(client, withoutPassword(url))
   const connections = await openConnections({ url, connectionsMax: 1, prepare })
   await connections.close()
