@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { describe, it } from 'node:test'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
-import { chatStage } from '../support/chat-stage.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { eventually } from '../support/waiting.ts'
 import type { TestWeir } from '../support/weir.ts'
 
@@ -39,7 +39,7 @@ describe('[X4] the row of a request that failed', () => {
   for (const [what, script, status, code] of cases) {
     for (const stream of [false, true]) {
       it(`has the reason, if it ${what}${stream ? ', streaming' : ''}`, async (t) => {
-        const { weir } = await chatStage(t, { script })
+        const { weir } = await sharedStage(t, { script })
         const response = await weir.chat({ stream })
         assert.equal(response.status, status)
         await response.text()
@@ -52,7 +52,7 @@ describe('[X4] the row of a request that failed', () => {
 
   for (const tokens of [0, 2]) {
     it(`shows that a stream broke off after ${tokens} tokens, and that it had started with 200`, async (t) => {
-      const { weir } = await chatStage(t, { script: { breakAfter: { tokens, how: 'reset' } } })
+      const { weir } = await sharedStage(t, { script: { breakAfter: { tokens, how: 'reset' } } })
       const response = await weir.chat({ stream: true })
       assert.equal(response.status, 200)
       await response.text()
@@ -64,7 +64,7 @@ describe('[X4] the row of a request that failed', () => {
   for (const stream of [false, true]) {
     it(`has 499 and no code if the caller disconnected${stream ? ' from a stream' : ''}`, async (t) => {
       const until = new Promise<void>(() => {})
-      const { weir, engine } = await chatStage(t, { script: { hold: { afterTokens: stream ? 1 : 0, until } } })
+      const { weir, engine } = await sharedStage(t, { script: { hold: { afterTokens: stream ? 1 : 0, until } } })
       const client = await rawClient(weir.base)
       client.send(rawChat(weir.key, { stream }))
       if (stream) await client.sees('data: ')
@@ -74,19 +74,19 @@ describe('[X4] the row of a request that failed', () => {
     })
 
     it(`has 200 and no code if nothing failed${stream ? ', streaming' : ''}`, async (t) => {
-      const { weir } = await chatStage(t)
+      const { weir } = await sharedStage(t)
       await (await weir.chat({ stream })).text()
       assert.deepEqual(failureOf(await onlyRow(weir)), ['completed', 200, null])
     })
   }
 
   it('shows both in the API, in lists and files', async (t) => {
-    const { weir } = await chatStage(t, { script: refusal(400, tooLong) })
+    const { weir } = await sharedStage(t, { script: refusal(400, tooLong) })
     const response = await weir.chat({})
     const id = response.headers.get('x-request-id') ?? ''
     await response.text()
     const shown = { outcome: 'engine_failed', http_status: 400, error_code: 'context_length_exceeded' }
-    const workspace = 'default'
+    const { workspace } = weir
     for (const answer of [
       await weir.call(`/usage/${id}`),
       await weir.call('/usage'),

@@ -99,7 +99,7 @@ describe('an engine that counts characters', () => {
       [{ kind: 'infinity' }, true],
       [{ kind: 'infinity', usage: 'reported' }, false],
     ] as const) {
-      const { weir, post, answer } = await jsonStage(t, { model: embedder, engine })
+      const { weir, post, answer } = await jsonStage(t, { model: embedder, engine, config: {} })
       answer(({ body }) => countingCharacters(body))
       const response = await post('/embeddings', { input: text })
       const { usage } = (await response.json()) as Answer
@@ -118,7 +118,7 @@ describe('an engine that counts characters', () => {
       ['estimated', true],
     ] as const) {
       const model = { ...embedder, categories: ['reranker'], rerank_schema: 'documents', supported_parameters: [] }
-      const { weir, post, answer } = await jsonStage(t, { model, engine: { kind: 'infinity', usage } })
+      const { weir, post, answer } = await jsonStage(t, { model, engine: { kind: 'infinity', usage }, config: {} })
       answer(() => ({
         results: [{ index: 0, relevance_score: 0.5 }],
         usage: { prompt_tokens: 999, total_tokens: 999 },

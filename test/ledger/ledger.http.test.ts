@@ -599,7 +599,7 @@ describe('a disk that fails', () => {
 
   it('when rows cannot be written, an answer that is being relayed is cut off before its end, and costs nothing', async (t) => {
     const embedder = { categories: ['embedding'], max_completion_tokens: undefined, default_max_tokens: undefined }
-    const { weir, post, answer } = await jsonStage(t, { model: embedder })
+    const { weir, post, answer } = await jsonStage(t, { model: embedder, config: {} })
     const input = Array.from({ length: 40 }, (_, index) => `text ${index}`)
     const embedding = Buffer.alloc(2000).toString('base64')
     answer(() => ({ object: 'list', data: input.map((_, index) => ({ object: 'embedding', index, embedding })) }))

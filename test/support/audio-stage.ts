@@ -2,10 +2,11 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { roomyLimits } from './chat-stage.ts'
+import { sharedWeir } from './shared-stage.ts'
 import { speechEngine, type SpeechEngine } from './speech-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from './weir.ts'
 
-/** The real service with one audio model, and the engine behind it. */
+/** The real service with one audio model, and the engine behind it. Shared, unless the options need another service. */
 export interface AudioStage {
   readonly weir: TestWeir
   readonly engine: SpeechEngine
@@ -63,9 +64,10 @@ export async function audioStage(t: TestContext, options: AudioStageOptions = {}
     ],
     ...options.config,
   }
-  const weir = await startWeir(config, {}, options.disk)
+  const isOwn = options.config !== undefined || options.disk !== undefined
+  const weir = await (isOwn ? startWeir(config, {}, options.disk) : sharedWeir(config))
   t.after(async () => {
-    await weir.stop()
+    if (isOwn) await weir.stop()
     await engine.close()
   })
   return {

@@ -17,7 +17,7 @@ export interface StageOptions {
   readonly engine?: object
   /** Changes to the limits of its queue. */
   readonly limits?: object
-  /** Changes to the rest of weir.yaml. */
+  /** Changes to the rest of weir.yaml. With any, even none (`{}`), a shared stage starts a service of its own. */
   readonly config?: object
 }
 

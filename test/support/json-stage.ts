@@ -1,8 +1,9 @@
 import type { TestContext } from 'node:test'
-import { chatStage, type ChatStage, type StageOptions } from './chat-stage.ts'
+import type { ChatStage, StageOptions } from './chat-stage.ts'
 import type { EngineCallSeen } from './scripted-engine.ts'
+import { sharedStage } from './shared-stage.ts'
 
-/** The real service with one model of any category, and an engine that answers each call with some JSON. */
+/** A shared stage with one model of any category, and an engine that answers each call with some JSON. */
 export interface JsonStage extends ChatStage {
   post(path: string, body: object, init?: RequestInit): Promise<Response>
   /** What the engine answers from now on. */
@@ -10,7 +11,7 @@ export interface JsonStage extends ChatStage {
 }
 
 export async function jsonStage(t: TestContext, options: StageOptions = {}): Promise<JsonStage> {
-  const stage = await chatStage(t, options)
+  const stage = await sharedStage(t, options)
   return {
     ...stage,
     post: (path, body, init) =>

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { startService, type Service } from '../../src/compose.ts'
+import { FIRST_WORKSPACE } from '../../src/compose/open-parts.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openSettledStore } from '../../src/cli/settled-store.ts'
 import { settleRunningService } from '../../src/operate/running-service.ts'
@@ -20,6 +21,8 @@ export interface TestWeir {
   readonly dataDir: string
   readonly configFile: string
   readonly key: string
+  /** The name of the key's workspace. */
+  readonly workspace: string
   /** A request to the public listener, with the key unless told otherwise. */
   call(path: string, init?: RequestInit & { key?: string | null }): Promise<Response>
   chat(body: object, init?: RequestInit & { key?: string | null }): Promise<Response>
@@ -113,6 +116,7 @@ export async function startWeir(
     dataDir,
     configFile,
     key,
+    workspace: FIRST_WORKSPACE,
     call,
     chat: (body, init) =>
       call('/chat/completions', {

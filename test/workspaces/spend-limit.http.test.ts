@@ -7,10 +7,11 @@ import type { Job } from '../../src/engines/job.ts'
 import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
-import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
+import { refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { commandLine } from '../support/command-line.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
 import { jsonStage, type JsonStage } from '../support/json-stage.ts'
+import { sharedStage } from '../support/shared-stage.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
 /** One cent per output token, so that every request costs whole cents. */
@@ -19,9 +20,9 @@ const PER_TOKEN = 10_000_000_000n
 
 describe('a hard spend limit', () => {
   it('refuses requests that could exceed it, with an error that SDKs do not retry', async (t) => {
-    const { weir, engine } = await chatStage(t, { model: { pricing: expensive } })
+    const { weir, engine } = await sharedStage(t, { model: { pricing: expensive } })
     engine.script = { tokens: ['a', 'b'] }
-    const set = await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '0.05' })
+    const set = await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { spend_limit: '0.05' })
     assert.equal(((await set.json()) as { spend_limit: string }).spend_limit, '0.05')
     assert.equal((await weir.chat({ max_tokens: 2 })).status, 200)
     const { status, code, type, retryAfter, message } = await refusalOf(await weir.chat({ max_tokens: 4 }))
@@ -53,12 +54,12 @@ describe('a hard spend limit', () => {
   })
 
   it('[S1] accepts a small request for which the whole context would not fit, and is not exceeded if the engine counts more', async (t) => {
-    const { weir } = await chatStage(t, {
+    const { weir } = await sharedStage(t, {
       // One cent per input token. The limit is less than a third of the context.
       model: { pricing: { input_per_million: '10000', output_per_million: '0' }, context_length: 100_000 },
       script: { promptTokens: 20_000 },
     })
-    await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '300' })
+    await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { spend_limit: '300' })
     const statuses: number[] = []
     for (let request = 0; request < 3; request++) statuses.push((await weir.chat({ max_tokens: 5 })).status)
     assert.deepEqual(statuses, [200, 200, 402])
@@ -77,12 +78,12 @@ describe('a hard spend limit', () => {
 
   it('[S1] is not exceeded by concurrent requests, because each reserves its maximum cost', async (t) => {
     const { opened, open } = gate()
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       model: { pricing: expensive },
       limits: { max_concurrent_requests: 50, max_queue_depth: 100 },
       script: { tokens: ['a', 'b', 'c', 'd'], hold: { afterTokens: 0, until: opened } },
     })
-    await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '0.22' })
+    await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { spend_limit: '0.22' })
     // Each may cost four cents, and does, so only five fit.
     const requests = Array.from({ length: 40 }, () => weir.chat({ max_tokens: 4 }))
     await engine.arrived(5)
@@ -113,7 +114,7 @@ describe('a hard spend limit reserves the maximum cost of one request', () => {
   async function requireHeld(stage: JsonStage, path: string, body: object, costCents: number): Promise<void> {
     const { weir, engine, post } = stage
     const limit = async (cents: number): Promise<void> => {
-      await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: (cents / 100).toFixed(2) })
+      await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { spend_limit: (cents / 100).toFixed(2) })
     }
     await limit(costCents - 1)
     assert.equal((await refusalOf(await post(path, body))).code, 'spend_limit_exceeded')
@@ -205,13 +206,13 @@ describe('a price that rises while a request waits in the queue', () => {
   it('is reserved before the request is served, and refuses it if there is no room', async (t) => {
     const { opened, open } = gate()
     const pricing = { input_per_million: '0', output_per_million: '1000' }
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       model: { pricing },
       limits: { max_concurrent_requests: 1 },
       script: { tokens: ['a'], hold: { afterTokens: 0, until: opened } },
     })
     // A tenth of a cent for each token now, and a cent later.
-    await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '0.05' })
+    await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { spend_limit: '0.05' })
     const first = weir.chat({ max_tokens: 1 })
     await engine.arrived(1)
     const waiting = [weir.chat({ max_tokens: 10 }), weir.chat({ max_tokens: 2 })]
@@ -239,9 +240,9 @@ describe('a price that rises while a request waits in the queue', () => {
 
 describe('a soft spend limit', () => {
   it('is reported in a header and in the metrics, and refuses nothing', async (t) => {
-    const { weir } = await chatStage(t, { model: { pricing: expensive } })
+    const { weir } = await sharedStage(t, { model: { pricing: expensive } })
     const options = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
-    const set = await commandLine(['workspaces', 'set', 'default', '--spend-limit', '0.03', '--soft', ...options])
+    const set = await commandLine(['workspaces', 'set', weir.workspace, '--spend-limit', '0.03', '--soft', ...options])
     assert.equal(set.json()['spend_limit_kind'], 'soft')
     assert.equal(
       (await weir.chat({})).headers.get('x-spend-alert'),
@@ -251,19 +252,21 @@ describe('a soft spend limit', () => {
     const over = await weir.chat({})
     assert.deepEqual([over.status, over.headers.get('x-spend-alert')], [200, 'soft limit reached'])
     const metrics = await (await weir.admin('GET', '/metrics')).text()
-    assert.match(metrics, /weir_spend_limits_reached_total\{workspace="default"\} 1/)
-    const cleared = await commandLine(['workspaces', 'set', 'default', '--spend-limit', 'none', ...options])
+    assert.match(metrics, new RegExp(`weir_spend_limits_reached_total\\{workspace="${weir.workspace}"\\} 1`))
+    const cleared = await commandLine(['workspaces', 'set', weir.workspace, '--spend-limit', 'none', ...options])
     assert.equal(cleared.json()['spend_limit'], null)
     assert.equal((await weir.chat({})).headers.get('x-spend-limit'), null)
   })
 
   it('is rejected if it is not an amount from 0 to A$1,000,000', async (t) => {
-    const { weir } = await chatStage(t)
+    const { weir } = await sharedStage(t)
     for (const limit of ['-1', 'much', '1e3', '10000000']) {
-      const response = await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: limit })
+      const response = await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { spend_limit: limit })
       assert.equal((await refusalOf(response)).param, 'spend_limit', limit)
     }
-    const buyer = await weir.admin('PATCH', '/admin/v1/workspaces/default', { buyer: { abn: '51 824 753 557' } })
+    const buyer = await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, {
+      buyer: { abn: '51 824 753 557' },
+    })
     assert.equal((await refusalOf(buyer)).param, 'buyer.abn')
   })
 })
