@@ -21,6 +21,7 @@ import { liveSettings, settingsAnswer } from './operate/reload/live-settings.ts'
 import { portOf } from './cluster/workers/worker-port.ts'
 import { metricsOfAll } from './operate/telemetry/metrics-of-workers.ts'
 import { type LogDestination, createTelemetry, type Telemetry } from './operate/telemetry/telemetry.ts'
+import { diskSpace } from './operate/system-disk.ts'
 import { version } from './operate/version.ts'
 import type { SecureContextOptions } from 'node:tls'
 import type { Readiness } from './operate/routes/health.ts'
@@ -177,6 +178,7 @@ async function openAdminListener(parts: Parts): Promise<Listener | undefined> {
     downloads: downloads.list,
     limits: settings,
     readiness: () => readinessOf(parts),
+    diskSpace: () => diskSpace(config.dataDir),
   })
   const isOperated = (config.worker ?? 1) === 1
   const adminListener = isOperated ? await listen(application, config.adminHost, config.adminPort) : undefined

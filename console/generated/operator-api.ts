@@ -966,6 +966,43 @@ export interface Operations {
       }[]
     }
   }
+  newestRequests: {
+    path: {}
+    query: { workspace?: string; model?: string; outcome?: 'failed'; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        workspace: string
+        request_id: string
+        model: string
+        lane: string
+        endpoint: string
+        key_id: string
+        max_tokens: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount_pico_aud: string
+        estimated: boolean
+        outcome: string
+        http_status: number | null
+        error_code: string | null
+        price_version: number
+        queue_wait_ms: number
+        first_token_ms: number | null
+        duration_ms: number
+        started: string
+        settled: string
+        capacity_ms?: number
+        corrects?: string
+        reason?: string
+        credit_note?: string | null
+      }[]
+    }
+  }
   listRequests: {
     path: {}
     query: {
@@ -1010,6 +1047,20 @@ export interface Operations {
         credit_note?: string | null
       }[]
       next: string | null
+    }
+  }
+  operatorHealth: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'health'
+      is_ready: boolean
+      is_draining: boolean
+      engines: { up: number; down: number }
+      database: 'up' | 'away'
+      coordination: 'alone' | 'joined' | 'apart' | 'stopped'
+      disk: { size_bytes: number; free_bytes: number }
     }
   }
   auditLog: {
@@ -1098,7 +1149,9 @@ export const operations = {
   setLaneLimits: ['PUT', '/admin/v1/queues/{lane}'],
   clearLaneLimits: ['DELETE', '/admin/v1/queues/{lane}'],
   usageReport: ['GET', '/admin/v1/reports/usage'],
+  newestRequests: ['GET', '/admin/v1/reports/newest'],
   listRequests: ['GET', '/admin/v1/requests'],
+  operatorHealth: ['GET', '/admin/v1/health'],
   auditLog: ['GET', '/admin/v1/audit-log'],
   metrics: ['GET', '/metrics'],
   health: ['GET', '/healthz'],

@@ -9,6 +9,7 @@ import { CatalogPage } from './pages/catalog.tsx'
 import { EnginesPage } from './pages/engines.tsx'
 import { InvoicePage, InvoicesPage } from './pages/invoices.tsx'
 import { KeysPage } from './pages/keys.tsx'
+import { OverviewPage } from './pages/overview.tsx'
 import { QueuePage } from './pages/queue.tsx'
 import { QueuesPage } from './pages/queues.tsx'
 import { ReconcilePage } from './pages/reconcile.tsx'
@@ -20,6 +21,7 @@ import { WorkspacesPage } from './pages/workspaces.tsx'
 import { isSignedIn, linkProblem, signIn, signOut } from './session.ts'
 
 const pages = [
+  { path: '/console', title: 'Overview' },
   { path: '/console/queues', title: 'Queues' },
   { path: '/console/engines', title: 'Engines' },
   { path: '/console/replicas', title: 'Replicas' },
@@ -49,7 +51,7 @@ export function App() {
         }
       >
         <Router>
-          <Route path="/console" component={QueuesPage} />
+          <Route path="/console" component={OverviewPage} />
           <Route path="/console/queues" component={QueuesPage} />
           <Route path="/console/queues/:lane+" component={QueuePage} />
           <Route path="/console/engines" component={EnginesPage} />

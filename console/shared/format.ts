@@ -90,10 +90,19 @@ const clockTime = new Intl.DateTimeFormat('en-AU', {
   fractionalSecondDigits: 3,
   hourCycle: 'h23',
 })
+const timeOfDay = new Intl.DateTimeFormat('en-AU', {
+  timeZone: SYDNEY,
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+})
 const isoDay = new Intl.DateTimeFormat('en-CA', { timeZone: SYDNEY, year: 'numeric', month: '2-digit', day: '2-digit' })
 
 export const time = (value: string | number): string => moment.format(new Date(value))
 export const date = (value: string | number): string => day.format(new Date(value))
+/** The time of the day: 16:04:05. */
+export const clock = (value: string): string => timeOfDay.format(new Date(value))
 export const exactTime = (value: number): string => clockTime.format(new Date(value))
 /** The day in Sydney as the API takes it: 2026-11-16. */
 export const sydneyDate = (value: number): string => isoDay.format(new Date(value))

@@ -80,11 +80,11 @@ export function CostChart({ report, ...names }: UsageChartProps) {
   )
 }
 
-export function RequestsChart({ report, ...names }: UsageChartProps) {
+export function RequestsChart({ report, title = 'Requests', ...names }: UsageChartProps & { title?: string }) {
   const [first] = report.groups
   return (
     <Chart
-      title="Requests"
+      title={title}
       summary={`${count(report.total.requests)} in all${first ? `; ${count(first.requests)} for ${names.nameOf(first.group)}` : ''}.`}
       times={report.times}
       unit={report.unit}

@@ -8,6 +8,7 @@ import { InvoiceLinePage, InvoicePage, InvoicesPage } from './pages/invoices.tsx
 import { KeysPage } from './pages/keys.tsx'
 import { ModelPage } from './pages/model.tsx'
 import { ModelsPage, PublicModelsPage } from './pages/models.tsx'
+import { OverviewPage } from './pages/overview.tsx'
 import { PlaygroundPage } from './pages/playground.tsx'
 import { RequestPage } from './pages/request.tsx'
 import { StartPage } from './pages/start.tsx'
@@ -15,7 +16,8 @@ import { UsagePage } from './pages/usage.tsx'
 import { linkProblem, publicModels, session, signIn, signOut } from './session.ts'
 
 const pages = [
-  { path: '/console', title: 'Start' },
+  { path: '/console', title: 'Overview' },
+  { path: '/console/start', title: 'Start' },
   { path: '/console/models', title: 'Models' },
   { path: '/console/playground', title: 'Playground' },
   { path: '/console/keys', title: 'Keys' },
@@ -54,8 +56,9 @@ function Member({ workspace }: { workspace: string }) {
       }
     >
       <Router>
-        <Route path="/console" component={StartPage} />
-        <Route path="/console/sign-in" component={StartPage} />
+        <Route path="/console" component={OverviewPage} />
+        <Route path="/console/sign-in" component={OverviewPage} />
+        <Route path="/console/start" component={StartPage} />
         <Route path="/console/models" component={ModelsPage} />
         <Route path="/console/models/:slug+" component={ModelPage} />
         <Route path="/console/playground" component={PlaygroundPage} />

@@ -20,6 +20,7 @@ export function settledReads<Reads extends UsageStore & ReportStore & InvoiceSto
   return {
     ...store,
     recentRequests: afterwards(store.recentRequests),
+    newestRequests: afterwards(store.newestRequests),
     sampledRequests: afterwards(store.sampledRequests),
     usageOverTime: afterwards(store.usageOverTime),
     groupsOverTime: afterwards(store.groupsOverTime),

@@ -55,7 +55,7 @@ describe('the chat', () => {
     await send(HOSTILE)
     await page.getByText(`The weir ${HOSTILE}`).waitFor()
     const outcome = page.getByLabel('What the request took')
-    for (const text of ['A$', 'Queue wait', 'First token', '20 tokens', '8 tokens', '3 tokens']) {
+    for (const text of ['¢', 'Queue wait', 'First token', '20 tokens', '8 tokens', '3 tokens']) {
       await outcome.getByText(text).first().waitFor()
     }
     assert.equal(await page.evaluate('window.hacked'), undefined)

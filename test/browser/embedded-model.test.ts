@@ -28,7 +28,7 @@ describe('the console in front of an embedded model', () => {
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByText(/Canberra/).waitFor({ timeout: 300_000 })
     const outcome = page.getByLabel('What the request took')
-    for (const text of ['Queue wait', 'First token', 'A$']) await outcome.getByText(text).first().waitFor()
+    for (const text of ['Queue wait', 'First token', /¢|A\$/]) await outcome.getByText(text).first().waitFor()
     await assertAccessible(page)
     assert.deepEqual(page.problems, [])
     await context.close()

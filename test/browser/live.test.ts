@@ -83,7 +83,7 @@ describe('the models for visitors', () => {
     await page.getByRole('link', { name: 'Sign in' }).first().click()
     await page.getByLabel('API key').fill(stage.weir.key)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Start' }).waitFor()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await context.close()
   })
 })

@@ -40,7 +40,7 @@ describe('the console of the operator', () => {
   it('marks the page that is shown in the navigation, also at the root', async () => {
     const marked = page.getByRole('navigation').locator('[aria-current=page]')
     for (const [path, title] of [
-      ['', 'Queues'],
+      ['', 'Overview'],
       ['/queues/meta/test-8b', 'Queues'],
       ['/audit', 'Audit log'],
     ] as const) {

@@ -19,7 +19,7 @@ describe('the first page', () => {
     await assertAccessible(page)
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByText('It is Paris.').waitFor()
-    await page.getByLabel('What the request took').getByText('A$').waitFor()
+    await page.getByLabel('What the request took').getByText('¢').waitFor()
     const code = await page.getByLabel('The request in curl').textContent()
     assert.ok(code?.includes('Name the capital of France.'))
     assert.deepEqual(page.problems, [])
@@ -57,7 +57,7 @@ describe('signing in to the console', () => {
   it('with a one-time link works once, and the secret is removed from the address', async () => {
     const issued = await stage.weir.admin('POST', '/admin/v1/workspaces/default/console-links')
     const { path } = (await issued.json()) as { path: string }
-    for (const heading of ['Start', 'Weir']) {
+    for (const heading of ['Overview', 'Weir']) {
       const { page, context } = await stage.visitor({ isSignedIn: false })
       await page.goto(stage.weir.service.url + path)
       await page.getByRole('heading', { name: heading, exact: true }).waitFor()
@@ -77,7 +77,7 @@ describe('signing in to the console', () => {
     await go('')
     await page.getByLabel('API key').fill(made.key)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Start' }).waitFor()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await stage.weir.admin('DELETE', `/admin/v1/keys/${made.id}`)
     const ended = page.getByText('Your session has ended').waitFor()
     // The live stream may have told the page already. Then there is nothing to click on.

@@ -21,6 +21,7 @@ after(() => stage.stop())
 
 const pages: readonly (readonly [path: string, heading: string])[] = [
   ['', 'Start'],
+  ['/start', 'Start'],
   ['/models', 'Models'],
   ['/playground', 'Playground'],
   ['/keys', 'Keys'],

@@ -1345,6 +1345,23 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await by({ from: october.from + 5 * HOUR_MS }), [ids[0]])
       })
 
+      it('have the requests of all workspaces that were written last', async () => {
+        const { workspaceId, rows } = await reported()
+        const [one] = rows
+        assert.ok(one)
+        const elsewhere = 'ws_elsewhere'
+        await store.createWorkspace(workspaceOf(elsewhere))
+        const late = { ...one, workspaceId: elsewhere, requestId: 'written-last', settledAt: one.settledAt - 1 }
+        await settle(store, late)
+        const idsOf = async (filter: object) =>
+          (await other.newestRequests({ limit: 3, ...filter })).map(({ requestId }) => requestId)
+        const ids = rows.map(({ requestId }) => requestId).toReversed()
+        assert.deepEqual(await idsOf({}), ['written-last', ids[0], ids[1]])
+        assert.deepEqual(await idsOf({ workspaceId }), ids.slice(0, 3))
+        assert.deepEqual(await idsOf({ workspaceId, model: 'meta/b' }), [ids[0], ids[2], ids[4]])
+        assert.deepEqual(await idsOf({ workspaceId, onlyFailed: true }), [ids[3]])
+      })
+
       it('have sums over time, and the groups that cost most', async () => {
         const { workspaceId } = await reported()
         const asked = { workspaceId, from: october.from, to: october.to, groupBy: 'model' as const }

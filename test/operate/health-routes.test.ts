@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { healthRoutes, type Readiness } from '../../src/operate/routes/health.ts'
+import { operatorHealthRoute } from '../../src/operate/routes/operator-health.ts'
 import { looseExchange } from '../support/exchange-listener.ts'
 
 const ready: Readiness = {
@@ -42,5 +43,35 @@ describe('health checks', () => {
     ] as const) {
       await assert.rejects(ask('/readyz', changes), { code: 'service_unavailable', retryAfter: 2, message })
     }
+  })
+})
+
+describe('health in detail', () => {
+  async function askInDetail(changes: Partial<Readiness> = {}): Promise<object> {
+    const route = operatorHealthRoute({
+      readiness: () => ({ ...ready, ...changes }),
+      diskSpace: async () => ({ size: 5000, free: 700 }),
+    })
+    let body = ''
+    const exchange = looseExchange('GET', { end: (text) => void (body += String(text)) })
+    await route.answer(exchange, {}, async () => assert.fail('it changes nothing'))
+    return JSON.parse(body) as object
+  }
+
+  it('has the disk and every dependency, also while the replica is not ready', async () => {
+    const healthy = {
+      object: 'health',
+      is_ready: true,
+      is_draining: false,
+      engines: { up: 3, down: 2 },
+      database: 'up',
+      coordination: 'alone',
+      disk: { size_bytes: 5000, free_bytes: 700 },
+    }
+    assert.deepEqual(await askInDetail(), healthy)
+    assert.deepEqual(
+      await askInDetail({ isReady: false, isDraining: true, isDatabaseUp: false, coordination: 'stopped' }),
+      { ...healthy, is_ready: false, is_draining: true, database: 'away', coordination: 'stopped' },
+    )
   })
 })

@@ -148,6 +148,8 @@ const everyAsk = (): readonly Ask[] => [
     operation: 'get /admin/v1/reports/usage',
     path: () => '/admin/v1/reports/usage?from=2026-11-01&to=2026-11-30',
   },
+  { operation: 'get /admin/v1/reports/newest' },
+  { operation: 'get /admin/v1/health' },
   { operation: 'get /admin/v1/requests', path: () => '/admin/v1/requests?workspace=default' },
   { operation: 'get /admin/v1/audit-log' },
   { operation: 'get /admin/v1/replicas' },

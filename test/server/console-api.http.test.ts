@@ -283,6 +283,23 @@ describe('the API of the console', () => {
     }
   })
 
+  it('lists the newest requests of all workspaces for the operator, by workspace, model and outcome', async () => {
+    const newest = async (query: string) => {
+      const response = await weir.admin('GET', `/admin/v1/reports/newest${query}`)
+      return ((await response.json()) as { data: { workspace: string; model: string; outcome: string }[] }).data
+    }
+    assert.equal((await newest('')).length, 50)
+    assert.equal((await newest('?limit=3')).length, 3)
+    assert.deepEqual([...new Set((await newest('?workspace=default')).map((it) => it.workspace))], ['default'])
+    assert.deepEqual([...new Set((await newest('?model=baai/embed')).map((it) => it.model))], ['baai/embed'])
+    const failed = await newest('?outcome=failed')
+    assert.ok(failed.length > 0 && failed.every(({ outcome }) => outcome !== 'completed'))
+    for (const query of ['?limit=0', '?limit=201', '?outcome=completed', '?workspace=none']) {
+      const { status } = await weir.admin('GET', `/admin/v1/reports/newest${query}`)
+      assert.ok(status === 400 || status === 404, query)
+    }
+  })
+
   it('is limited to its own workspace', async () => {
     await weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
     const made = (await (await weir.admin('POST', '/admin/v1/keys', { workspace: 'other' })).json()) as {

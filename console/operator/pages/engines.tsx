@@ -5,7 +5,8 @@ import { reloadKey } from '../../shared/live.ts'
 import { count, percent } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
-import { lanePath, live } from '../live.ts'
+import { live } from '../live.ts'
+import { lanePath } from '../paths.ts'
 
 /** The engines, whether they are up, and the models that are not downloaded. */
 

@@ -1,7 +1,8 @@
 import { brief, count, milliseconds } from '../../shared/format.ts'
 import { Empty, Loading, Meter, PageHead, Stale, Table } from '../../shared/parts.tsx'
 import type { Lane } from '../api.ts'
-import { lanePath, live } from '../live.ts'
+import { live } from '../live.ts'
+import { lanePath } from '../paths.ts'
 
 /** The current state of every lane: running and waiting requests, and how much of its limits is in use. */
 export function QueuesPage() {

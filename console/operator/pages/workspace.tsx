@@ -6,9 +6,10 @@ import { time } from '../../shared/format.ts'
 import { amount, Field, Form } from '../../shared/form.tsx'
 import { Copy, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Workspace } from '../api.ts'
-import { lanePath } from '../live.ts'
+import { lanePath } from '../paths.ts'
+import { WorkspaceUse } from '../workspace-use.tsx'
 
-/** One workspace: its limits, its buyer, its prices, and a link to its console. */
+/** One workspace: what it uses, its keys and invoices, its limits, its buyer, its prices, and a link to its console. */
 export function WorkspacePage() {
   const name = useRoute().params['name'] ?? ''
   const loaded = useData(
@@ -32,6 +33,7 @@ export function WorkspacePage() {
       <Ready of={loaded}>
         {({ workspace, prices, models, lanes }) => (
           <>
+            <WorkspaceUse of={workspace} />
             <Settings key={workspace.id} of={workspace} changed={loaded.reload} />
             <Prices of={prices} workspace={name} models={models} changed={loaded.reload} />
             <section class="stack" aria-labelledby="lanes">

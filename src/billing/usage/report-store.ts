@@ -5,6 +5,8 @@ import type { UsageSums } from './usage-sums.ts'
 export interface ReportStore {
   /** One page of requests settled in [from, to), the newest first. Reads a limited number of rows. */
   recentRequests(query: RecentQuery): Promise<RecentPage>
+  /** The requests of all workspaces that were written last, the newest first. Reads a limited number of rows. */
+  newestRequests(query: NewestQuery): Promise<readonly LedgerRow[]>
   /** Requests from all over a period: the newest of each of its spans. Reads a limited number of rows of each. */
   sampledRequests(query: SampleQuery): Promise<readonly SampledRequest[]>
   /** Sums by hour or day, in chronological order. */
@@ -22,6 +24,14 @@ export interface RecentQuery extends UsageFilter {
   readonly limit: number
   /** Only what was settled before this row. */
   readonly before?: RowPlace | undefined
+  /** Only requests that did not complete. */
+  readonly onlyFailed?: boolean | undefined
+}
+
+export interface NewestQuery {
+  readonly workspaceId?: string | undefined
+  readonly model?: string | undefined
+  readonly limit: number
   /** Only requests that did not complete. */
   readonly onlyFailed?: boolean | undefined
 }

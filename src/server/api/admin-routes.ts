@@ -2,7 +2,7 @@ import type { Store } from '../../store/store.ts'
 import type { Telemetry } from '../../operate/telemetry/telemetry.ts'
 import { consolePageRoutes } from '../console/console-page.ts'
 import { documentationRoutes } from '../docs/documentation.ts'
-import { healthRoutes, type Readiness } from '../../operate/routes/health.ts'
+import { healthRoutes } from '../../operate/routes/health.ts'
 import type { OpenRoute } from '../route.ts'
 import { auditRoutes, type AuditParts } from '../../operate/audit/routes/audit.ts'
 import { catalogRoutes, type CatalogParts } from '../../catalog/routes/catalog.ts'
@@ -12,6 +12,7 @@ import { invoiceRoutes, type InvoicesParts } from '../../billing/invoices/routes
 import { keyRoutes } from '../../workspaces/keys/routes/keys.ts'
 import { laneLimitsRoutes } from '../../queue/routes/lane-limits.ts'
 import { metricsRoute } from '../../operate/routes/metrics.ts'
+import { operatorHealthRoute, type OperatorHealthParts } from '../../operate/routes/operator-health.ts'
 import { operatorLiveRoute } from '../../queue/routes/operator-live.ts'
 import { operatorSessionRoutes, type OperatorSessionParts } from '../../workspaces/sessions/routes/operator-session.ts'
 import type { OperatorRoute } from '../operator-route.ts'
@@ -36,11 +37,11 @@ export interface AdminRouteParts
     QueuesParts,
     ReplicasParts,
     Pick<UsageParts, 'refusals'>,
+    OperatorHealthParts,
     OperatorSessionParts {
   /** A reader with a connection of its own, so that no report delays the ledger. */
   readonly store: Store
   readonly telemetry: Telemetry
-  readiness(): Readiness
 }
 
 /** Everything that the operator's listener serves. */
@@ -59,6 +60,7 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     ...replicaRoutes(parts),
     ...laneLimitsRoutes(parts),
     ...reportRoutes(parts),
+    operatorHealthRoute(parts),
   ]
   const api = [
     ...changing,

@@ -1,9 +1,10 @@
-import type { RecentPage, RecentQuery, RowPlace } from '../report-store.ts'
+import type { LedgerRow } from '../../../ledger/rows.ts'
+import type { NewestQuery, RecentPage, RecentQuery, RowPlace } from '../report-store.ts'
 import { query, readRows, type Database, type Row, type Statement, type Values } from '../../../store/database.ts'
 import { ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { IS_REQUEST, IS_VISIBLE, usageFilter } from '../../../ledger/queries/usage-sums.ts'
 
-/** Requests of a workspace, the newest first, a page at a time. */
+/** Requests of a workspace, the newest first, a page at a time; and those of all workspaces that were written last. */
 
 /** How many rows a page may read before it is sent, even if few of them match its filters. */
 const ROWS_READ_MAX = 5000
@@ -18,6 +19,28 @@ export async function recentRequests(database: Database, selection: RecentQuery)
   return first.rows > ROWS_READ_MAX
     ? newestOfAll(database, { ...selection, to: Math.min(selection.to, first.start + HOUR_MS) })
     : newestIn(database, selection, hours)
+}
+
+/** Among the rows that were written last, because no index has the requests of all workspaces in the order of time. */
+export async function newestRequests(
+  database: Database,
+  { workspaceId, model, onlyFailed = false, limit }: NewestQuery,
+): Promise<readonly LedgerRow[]> {
+  const conditions = [
+    IS_VISIBLE,
+    IS_REQUEST,
+    ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
+    ...(model === undefined ? [] : ['model = ?']),
+    ...(onlyFailed ? ["outcome <> 'completed'"] : []),
+  ]
+  const rows = await readRows(
+    database,
+    `SELECT ${ROW_COLUMNS.join(', ')} FROM (SELECT * FROM ledger ORDER BY position DESC LIMIT ${ROWS_READ_MAX}) AS newest
+     WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`,
+    ...[workspaceId, model].filter((it) => it !== undefined),
+    limit,
+  )
+  return rows.map(toLedgerRow)
 }
 
 /** Reads the newest rows, without a filter. */

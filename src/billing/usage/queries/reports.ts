@@ -2,7 +2,7 @@ import type { ReportGrouping, ReportStore, SampledRequest, TimeQuery } from '../
 import type { Outcome } from '../../../ledger/rows.ts'
 import { query, readRows, type Database, type Row } from '../../../store/database.ts'
 import type { SqlDialect } from '../../../store/fragments.ts'
-import { recentRequests } from './recent-requests.ts'
+import { newestRequests, recentRequests } from './recent-requests.ts'
 import { SUM_NAMES, sumColumns, toSums } from './usage.ts'
 import {
   DAYS,
@@ -23,6 +23,7 @@ export function reportQueries(database: Database): ReportStore {
   const { selectTexts } = database.dialect
   return {
     recentRequests: (selection) => recentRequests(database, selection),
+    newestRequests: (selection) => newestRequests(database, selection),
     async sampledRequests({ workspaceId, spans, rowsOfEach, model, keyId }) {
       const filter = usageFilter({ model, keyId })
       const found = await database.transact({

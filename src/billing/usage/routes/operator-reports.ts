@@ -2,6 +2,8 @@ import { Type } from 'typebox'
 import type { Accounts } from '../../../workspaces/accounts.ts'
 import type { ReportStore } from '../report-store.ts'
 import {
+  newestRequestsExample,
+  newestRequestsSchema,
   periodQuery,
   reportGroupings,
   requestListExample,
@@ -9,6 +11,7 @@ import {
   requestListSchema,
   usageReportSchema,
 } from './report-schema.ts'
+import { usageView } from '../views.ts'
 import { requestList, usageOverview } from './reports.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
@@ -23,6 +26,7 @@ export interface ReportsParts {
 const workspace = Type.Optional(Type.String({ description: 'The name or id of a workspace. Without it: all of them.' }))
 
 export function reportRoutes({ accounts, store }: ReportsParts): readonly OperatorRoute[] {
+  const nameOf = (id: string): string => accounts.workspaces().find((it) => it.id === id)?.name ?? id
   return [
     operatorRoute({
       method: 'GET',
@@ -41,9 +45,35 @@ export function reportRoutes({ accounts, store }: ReportsParts): readonly Operat
         const groupBy = query.group_by ?? 'workspace'
         const workspaceId = query.workspace ? accounts.workspace(query.workspace).id : undefined
         const report = await usageOverview(store, workspaceId, query, groupBy, (group) =>
-          groupBy === 'workspace' ? (accounts.workspaces().find(({ id }) => id === group)?.name ?? group) : group,
+          groupBy === 'workspace' ? nameOf(group) : group,
         )
         exchange.sendJson(JSON.stringify(report))
+      },
+    }),
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/reports/newest',
+      id: 'newestRequests',
+      summary: 'The newest requests of all workspaces',
+      description:
+        'The requests that were settled last, the newest first. A filter applies to the newest 5,000 rows of the ledger, so it may find fewer than there are.',
+      query: Type.Object({
+        workspace,
+        model: Type.Optional(Type.String({ description: 'Only this model.' })),
+        outcome: Type.Optional(Type.Enum(['failed'], { description: 'failed: only requests that did not complete.' })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: '1 to 200, by default 50.' })),
+      }),
+      response: jsonResponse(newestRequestsSchema, newestRequestsExample),
+      errors: ['not_found'],
+      async answer({ exchange, query }) {
+        const rows = await store.newestRequests({
+          workspaceId: query.workspace ? accounts.workspace(query.workspace).id : undefined,
+          model: query.model || undefined,
+          onlyFailed: query.outcome === 'failed',
+          limit: query.limit ?? 50,
+        })
+        const data = rows.map((row) => ({ workspace: nameOf(row.workspaceId), ...usageView(row) }))
+        exchange.sendJson(JSON.stringify({ object: 'list', data }))
       },
     }),
     operatorRoute({

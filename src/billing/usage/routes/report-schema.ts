@@ -108,6 +108,16 @@ export const requestListSchema = Type.Object({
 
 export const requestListExample = { object: 'list', data: [usageRowExample], next: null }
 
+/** Of all workspaces, so each has the name of its own. */
+export const newestRequestsSchema = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(Type.Object({ workspace: Type.String(), ...usageRowSchema.properties }), {
+    description: 'The newest first.',
+  }),
+})
+
+export const newestRequestsExample = { object: 'list', data: [{ workspace: 'acme', ...usageRowExample }] }
+
 export const requestListQuery = Type.Object({
   from: Type.Optional(Type.String({ description: 'The first day in Sydney.' })),
   to: Type.Optional(Type.String({ description: 'The last day in Sydney.' })),
