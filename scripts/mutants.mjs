@@ -182,7 +182,7 @@ function editsOf(sourceFile, text) {
   const textOf = (node) => text.slice(node.getStart(sourceFile), node.end)
 
   function visit(node, place) {
-    if (isTypeOnly(node) || isLogging(node, textOf) || isForPeople(node) || isTable(node)) return
+    if (isTypeOnly(node) || isLogging(node, textOf) || isNote(node, textOf) || isForPeople(node) || isTable(node)) return
     const named = nameOf(node, place.top)
     const here = named ? { within: named, top: false, topName: place.topName ?? named } : place
     const inner = isFunction(node) ? { ...here, top: false, inFunction: true } : here
@@ -220,12 +220,17 @@ function isLogging(node, textOf) {
   return node.kind === SyntaxKind.CallExpression && /(^|[.])(log|logger)(\?)?\.\w+$/.test(textOf(node.expression))
 }
 
-/** Examples and descriptions of the API, and help texts. */
+/** A statement that only logs what went well. A warning or an error that is missing is a fault. */
+function isNote(node, textOf) {
+  return node.kind === SyntaxKind.ExpressionStatement && /^(\w+\.)*log(ger)?\??\.(debug|info)\(/.test(textOf(node))
+}
+
+/** Examples and descriptions of the API, help texts, and the cause of an error, which a stack trace shows. */
 function isForPeople({ kind, name }) {
   return (
     ((kind === SyntaxKind.VariableDeclaration || kind === SyntaxKind.FunctionDeclaration) &&
       /(Example|^HELP|[hH]elp)$/.test(name.text ?? '')) ||
-    (kind === SyntaxKind.PropertyAssignment && /^(description|summary|examples?|help)$/.test(name.text ?? ''))
+    (kind === SyntaxKind.PropertyAssignment && /^(description|summary|examples?|help|cause)$/.test(name.text ?? ''))
   )
 }
 
@@ -284,7 +289,9 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       const value = Number(textOf(node).replaceAll('_', ''))
       // A timer that is a millisecond late, or a buffer that is a byte longer, is no fault.
       // An order is not more than after: `one < other ? -1 : 1`.
-      const isOrder = node.parent.kind === SyntaxKind.ConditionalExpression && textOf(node.parent).endsWith('? -1 : 1')
+      const isOrder = [node.parent, node.parent.parent].some(
+        (it) => it?.kind === SyntaxKind.ConditionalExpression && textOf(it).endsWith('? -1 : 1'),
+      )
       if (value < 100 && !isOrder) replace('constant', node, String(value + 1))
       if (value > 1) replace('constant', node, String(value * 1000))
       else replace('constant', node, String(1 - value))
@@ -354,7 +361,7 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
 /** Words for people hold spaces and are left alone, and so are names of events; other names, codes and SQL are not. */
 function mutateText(node, { add, replace, textOf, start }) {
   const text = textOf(node)
-  if (node.parent.kind === SyntaxKind.CallExpression && /\.(on|once|off|emit)$/.test(textOf(node.parent.expression)))
+  if (node.parent.kind === SyntaxKind.CallExpression && /(^|\.)(on|once|off|emit)$/.test(textOf(node.parent.expression)))
     return
   if (SQL.test(text)) for (const it of sqlEdits(text, start)) add('sql', it.start, it.end, it.replacement)
   else if (node.parent.kind !== SyntaxKind.PropertyAssignment || node.parent.name !== node) {

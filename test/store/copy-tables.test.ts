@@ -23,11 +23,46 @@ function emptyDatabase(t: TestContext): Database & { isUp(): boolean } {
 /** What is made when a database is opened, and so is in both. */
 const MADE_AT_START = new Set(['link_secret'])
 
+/** What belongs to the directory, to the journal, which is empty, or to the operators' browsers. */
+const NOT_COPIED = new Set(['data_directory', 'intents', 'journal_positions', 'usage_summed', 'console_sessions'])
+
 async function contentOf(database: Database, table: string): Promise<readonly unknown[]> {
   return (await readRows(database, `SELECT * FROM ${table}`)).map((row) => ({ ...row }))
 }
 
 describe('the tables of one database', () => {
+  it('are all copied, in the order of their primary keys, except those of the journal', async (t) => {
+    const [from, to] = [emptyDatabase(t), emptyDatabase(t)]
+    const asked: string[] = []
+    const watched: Database = {
+      ...from,
+      transact(transaction) {
+        asked.push(...transaction.statements.map(({ sql }) => sql))
+        return from.transact(transaction)
+      },
+    }
+    await copyTables(watched, to, () => {})
+    const orders = asked.flatMap((sql) => {
+      const [, table = '', order = ''] = /FROM (\w+) .*ORDER BY (.*) LIMIT/.exec(sql) ?? []
+      return table === '' ? [] : [[table, order]]
+    })
+    const keys = await readRows(
+      from,
+      `SELECT tables.name AS name, group_concat(columns.name, ', ' ORDER BY columns.pk) AS key
+       FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns
+       WHERE tables.type = 'table' AND columns.pk > 0 GROUP BY tables.name`,
+    )
+    // The numbers of invoices are texts; their order is that of the kind and the sequence.
+    const expected = keys
+      .map(({ name, key }) => [name, name === 'invoices' ? 'issued_at, kind, sequence' : key])
+      .filter(([name]) => !NOT_COPIED.has(String(name)))
+    assert.deepEqual(orders.toSorted(), expected.toSorted())
+    assert.deepEqual(
+      Object.keys(await countRows(from)),
+      orders.map(([table]) => table),
+    )
+  })
+
   it('are copied to another', async (t) => {
     const [from, to] = [emptyDatabase(t), emptyDatabase(t)]
     const store = storeOn(from, '')

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { RefusedWrite } from '../../src/shared/refused-write.ts'
+import { postgresDialect } from '../../src/store/fragments.ts'
 import * as postgres from '../../src/store/postgres/failures.ts'
+import { lockCall } from '../../src/store/postgres/locks.ts'
 import { callsOf } from '../../src/store/postgres/statements.ts'
 import * as sqlite from '../../src/store/sqlite/failures.ts'
 import { refusesValues } from '../../src/store/sqlite/refused-values.ts'
@@ -33,33 +35,56 @@ describe('an error of PostgreSQL', () => {
   })
 
   it('is explained with advice, and a code of its own', () => {
-    const known: readonly (readonly [string | undefined, string, string, RegExp])[] = [
-      ['28P01', 'wrong password', 'ERR_DATABASE_LOGIN', /^address: .*\(wrong password\): correct the user/],
-      ['3D000', 'no database', 'ERR_DATABASE_MISSING', /^address: no database: create it with createdb/],
-      ['42501', 'no rights', 'ERR_DATABASE_RIGHTS', /no rights: make Weir's user the owner/],
-      ['53300', 'too many', 'ERR_DATABASE_FULL', /too many: raise max_connections/],
+    const away = (reason: string): string =>
+      `PostgreSQL does not answer (${reason}): start it, or correct database or WEIR_DATABASE_URL`
+    const untrusted = (reason: string): string =>
+      `the certificate of PostgreSQL is not trusted (${reason}): add sslrootcert=FILE with the certificate of its authority to the address, or correct its host`
+    const refusedLogin =
+      'PostgreSQL refuses the login (reason): correct the user and password in database or WEIR_DATABASE_URL'
+    const limits = 'statement_timeout, lock_timeout, idle_in_transaction_session_timeout'
+    const known: readonly (readonly [object, string, string])[] = [
+      [{ code: '28P01' }, 'ERR_DATABASE_LOGIN', refusedLogin],
+      [{ code: '28000' }, 'ERR_DATABASE_LOGIN', refusedLogin],
+      [{ code: '3D000' }, 'ERR_DATABASE_MISSING', `reason: create it with createdb, owned by Weir's user`],
       [
-        '08P01',
-        'unsupported startup parameter: x',
-        'ERR_DATABASE_POOLER',
-        /add statement_timeout, .* to ignore_startup/,
+        { code: '42501' },
+        'ERR_DATABASE_RIGHTS',
+        `reason: make Weir's user the owner of the database (ALTER DATABASE … OWNER TO …)`,
       ],
-      ['08P01', 'not in statement pooling mode', 'ERR_DATABASE_POOLER', /set pool_mode of PgBouncer/],
-      ['08P01', 'server is down', 'ERR_DATABASE_AWAY', /does not answer \(server is down\)/],
-      ['CERT_HAS_EXPIRED', 'expired', 'ERR_DATABASE_CERTIFICATE', /not trusted \(expired\): add sslrootcert=FILE/],
-      ['ECONNREFUSED', 'refused', 'ERR_DATABASE_AWAY', /^address: PostgreSQL does not answer \(refused\): start it/],
+      [
+        { code: '53300' },
+        'ERR_DATABASE_FULL',
+        'reason: raise max_connections of PostgreSQL (a service needs up to 12)',
+      ],
+      [
+        { code: '08P01', message: 'unsupported startup parameter: x' },
+        'ERR_DATABASE_POOLER',
+        `unsupported startup parameter: x: add ${limits} to ignore_startup_parameters of PgBouncer`,
+      ],
+      [
+        { code: '08P01', message: 'not in statement pooling mode' },
+        'ERR_DATABASE_POOLER',
+        'not in statement pooling mode: set pool_mode of PgBouncer to transaction or session',
+      ],
+      [{ code: '08P01' }, 'ERR_DATABASE_AWAY', away('reason')],
+      [{ code: '08006', message: 'startup parameter' }, 'ERR_DATABASE_AWAY', away('startup parameter')],
+      [{ code: '08006', message: 'statement pooling' }, 'ERR_DATABASE_AWAY', away('statement pooling')],
+      [{ code: 'CERT_HAS_EXPIRED' }, 'ERR_DATABASE_CERTIFICATE', untrusted('reason')],
+      [{ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }, 'ERR_DATABASE_CERTIFICATE', untrusted('reason')],
+      [
+        { code: 'ENOENT', path: '/key' },
+        'ERR_DATABASE_FILE',
+        '/key does not exist: correct sslrootcert, sslcert or sslkey',
+      ],
+      [{ code: 'ENOENT' }, 'ERR_DATABASE_AWAY', away('reason')],
+      [{ code: 'ECONNREFUSED', path: '/socket' }, 'ERR_DATABASE_AWAY', away('reason')],
+      [{}, 'ERR_DATABASE_AWAY', away('reason')],
     ]
-    for (const [code, message, expected, text] of known) {
-      const it = explained(code, message)
-      assert.equal(codeOf(it), expected)
-      assert.match(it.message, text)
-      assert.equal((it.cause as Error).message, message)
+    for (const [properties, code, text] of known) {
+      const cause = error('reason', properties)
+      const it = postgres.explainPostgresError(cause, 'address')
+      assert.deepEqual([codeOf(it), it.message, it.cause], [code, `address: ${text}`, cause])
     }
-    const file = postgres.explainPostgresError(error('x', { code: 'ENOENT', path: '/key' }), 'address')
-    assert.deepEqual(
-      [codeOf(file), file.message],
-      ['ERR_DATABASE_FILE', 'address: /key does not exist: correct sslrootcert, sslcert or sslkey'],
-    )
   })
 
   it('is passed on unchanged if it is explained already, or about a statement', () => {
@@ -90,6 +115,33 @@ describe('a statement for PostgreSQL', () => {
       { text: 'SELECT $1 + $2', values: [1, 2n] },
       { text: 'SELECT $1 + $2', values: ['a', null] },
     ])
+  })
+
+  it('names columns of given rows, and takes an array of the type of each', () => {
+    const { givenValue, fromGiven, greatest, selectTexts } = postgresDialect
+    const columns = [
+      { name: 'id', type: 'text' },
+      { name: 'at', type: 'integer' },
+    ] as const
+    const rows = 'FROM unnest(?::text[], ?::bigint[]) AS given (id, at)'
+    assert.deepEqual(
+      [givenValue('id'), fromGiven(columns), fromGiven(columns, '(SELECT 1)'), greatest('a', 'b'), selectTexts('?')],
+      [
+        'given.id',
+        rows,
+        `${rows} CROSS JOIN LATERAL (SELECT 1)`,
+        'greatest(a, b)',
+        'SELECT value FROM json_array_elements_text(?::json)',
+      ],
+    )
+  })
+
+  it('may need locks, which have the same numbers in every version', () => {
+    const locks = ['migration', 'invoices', 'keys', 'prices', 'usage_sums', 'refusals'] as const
+    assert.deepEqual(
+      locks.map(lockCall),
+      locks.map((_, number) => `SELECT pg_advisory_xact_lock(1464158546, ${number})`),
+    )
   })
 
   it('has one call for given rows, with an array for each column', () => {

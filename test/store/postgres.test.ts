@@ -8,13 +8,17 @@ import { after, before, describe, it } from 'node:test'
 import { Client } from 'pg'
 import { command, query, readRows } from '../../src/store/database.ts'
 import { projectorThread } from '../../src/ledger/projector-thread/thread.ts'
-import { openStore } from '../../src/store/open.ts'
+import { withoutPassword } from '../../src/shared/address-without-password.ts'
+import { openMove } from '../../src/store/move.ts'
+import { openStore, storeOn } from '../../src/store/open.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
 import { requireFit } from '../../src/store/postgres/fit.ts'
 import { lockCall } from '../../src/store/postgres/locks.ts'
 import { readPostgresStep, postgresSteps } from '../../src/store/postgres/migrate.ts'
+import { beginMove, finishMove, refuseUnfinishedMove, stateOfMove } from '../../src/store/postgres/moves.ts'
 import { timeLimits } from '../../src/store/postgres/time-limits.ts'
 import * as sqlite from '../../src/store/sqlite/migrate.ts'
+import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { eventually, within } from '../support/waiting.ts'
@@ -223,6 +227,90 @@ describe('PostgreSQL behind the store', () => {
     } finally {
       await client.end()
     }
+  })
+
+  describe('a move from a data directory', () => {
+    const seen = async (one: PostgresDatabase): Promise<unknown> =>
+      (await readRows(one, 'SELECT directory, finished_at FROM moved_from')).map((row) => ({ ...row }))
+
+    it('begins in an empty database alone, and ends once', async () => {
+      const empty = await open(await server.createDatabase())
+      assert.equal(await stateOfMove(empty, 'dir'), 'new')
+      await beginMove(empty, 'dir')
+      await beginMove(empty, 'dir')
+      assert.deepEqual(
+        [await stateOfMove(empty, 'dir'), await stateOfMove(empty, 'another'), await seen(empty)],
+        ['begun', 'other', [{ directory: 'dir', finished_at: null }]],
+      )
+      await assert.rejects(refuseUnfinishedMove(empty, 'db'), {
+        code: 'ERR_DATABASE_UNFINISHED',
+        message: 'db: a migration to this database is running or was interrupted: run weir migrate --to again',
+      })
+      await finishMove(empty, 'dir', 7)
+      await refuseUnfinishedMove(empty, 'db')
+      assert.deepEqual(
+        [await stateOfMove(empty, 'dir'), await seen(empty)],
+        ['finished', [{ directory: 'dir', finished_at: 7n }]],
+      )
+      for (const used of ['workspaces', 'ledger']) {
+        const other = await open(await server.createDatabase())
+        const store = storeOn(other, '')
+        if (used === 'ledger') await store.addRows([sampleRow('a')])
+        else await store.createWorkspace({ id: 'ws', name: 'other', requestsPerMinute: null, createdAt: 1 })
+        assert.equal(await stateOfMove(other, 'dir'), 'other', used)
+      }
+    })
+
+    it('gives new rows positions and ids after the copied ones', async () => {
+      const moved = await open(await server.createDatabase())
+      const next = async (): Promise<unknown> => {
+        const asked = ['ledger.position', 'price_versions.id', 'audit_log.id'].map((it) => {
+          const [table, column] = it.split('.')
+          return query(`SELECT nextval(pg_get_serial_sequence('${table}', '${column}')) AS next`)
+        })
+        const rows = await moved.transact({ access: 'write', locks: [], statements: asked })
+        return rows.map(([row]) => row?.['next'])
+      }
+      await finishMove(moved, 'dir', 1)
+      assert.deepEqual(await next(), [1n, 1n, 1n])
+      const store = storeOn(moved, '')
+      await store.addRows([sampleRow('a')])
+      const positions = [command('UPDATE usage_summed SET position = 0')]
+      await moved.transact({ access: 'write', locks: [], statements: positions })
+      await finishMove(moved, 'dir', 1)
+      const [summed] = await readRows(moved, 'SELECT position FROM usage_summed')
+      assert.deepEqual([{ ...summed }, await next()], [{ position: 2n }, [3n, 1n, 1n]])
+    })
+
+    it('is refused if a table has another number of rows afterwards', async (t) => {
+      const from = mkdtempSync(join(tmpdir(), 'weir-move-'))
+      t.after(() => rmSync(from, { recursive: true, force: true }))
+      const old = await openStore({ dataDir: from, exclusive: false })
+      await old.addRows([sampleRow('a'), sampleRow('b')])
+      await old.close()
+      const to = await server.createDatabase()
+      const other = await open(to)
+      const move = await openMove(from, to)
+      t.after(() => move.close())
+      const progress: (readonly [number, number])[] = []
+      const counts = await move.copy((done, total) => progress.push([done, total]))
+      const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+      assert.deepEqual([counts['ledger'], counts['workspaces'], progress.at(-1)], [2, 0, [total, total]])
+      await storeOn(other, '').createWorkspace({ id: 'ws', name: 'a', requestsPerMinute: null, createdAt: 1 })
+      await assert.rejects(
+        move.copy(() => {}),
+        {
+          code: 'ERR_DATABASE_DIFFERS',
+          message: `rows of workspaces: 0 in ${from}, 1 in ${withoutPassword(to)}; use another, empty database`,
+        },
+      )
+      await move.close()
+      await assert.rejects(openMove(from, url), {
+        code: 'ERR_DATABASE_USED',
+        message: `${withoutPassword(url)} already contains a ledger: choose an empty database`,
+      })
+      takeServiceLock(from).close()
+    })
   })
 
   it('reports when it is unreachable and when it is back, and refuses at once meanwhile', async () => {

@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import type { ClientBase } from 'pg'
+import { command, query } from '../../src/store/database.ts'
 import { hasLedger, openStore, openStoreHere, requireStore } from '../../src/store/open.ts'
+import { requireFit } from '../../src/store/postgres/fit.ts'
 import { migratePostgres, postgresSteps } from '../../src/store/postgres/migrate.ts'
 import { timeLimitNames } from '../../src/store/postgres/time-limits.ts'
+import { openConnection } from '../../src/store/sqlite/connection.ts'
+import { lockForService, openDatabase, requireDatabase } from '../../src/store/sqlite/open-database.ts'
 import { isServiceRunning } from '../../src/store/sqlite/service-lock.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 
@@ -73,6 +78,174 @@ describe('the migration steps of PostgreSQL', () => {
     await assert.rejects(migratePostgres(failing.client, 'db'), /it failed/)
     assert.equal(failing.asked.at(-1), 'ROLLBACK')
     await assert.rejects(migratePostgres(server(postgresSteps.length + 1).client, 'db'), { code: 'ERR_DATABASE_NEWER' })
+  })
+})
+
+describe('a server of PostgreSQL', () => {
+  const fit = { version: '150000', encoding: 'UTF8', account: 'weir', limits: timeLimitNames.join(',') }
+
+  it('must be version 15 or later, use UTF-8, and keep the time limits of a connection', async () => {
+    const asked: unknown[] = []
+    const problemOf = async (server: object): Promise<unknown> => {
+      asked.length = 0
+      const query = async (sql: string, values?: unknown) => {
+        asked.push(values ?? sql)
+        return { rows: [{ ...fit, ...server }] }
+      }
+      return requireFit({ query } as unknown as ClientBase, 'db').then(
+        () => undefined,
+        ({ code, message }: NodeJS.ErrnoException) => [code, message],
+      )
+    }
+    assert.equal(await problemOf({}), undefined)
+    assert.deepEqual(asked, [
+      [['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']],
+      'BEGIN READ ONLY',
+      'COMMIT',
+    ])
+    assert.deepEqual(await problemOf({ version: '149999' }), [
+      'ERR_DATABASE_OLD',
+      'db: Weir needs PostgreSQL 15 or later',
+    ])
+    assert.deepEqual(await problemOf({ encoding: 'LATIN1' }), [
+      'ERR_DATABASE_ENCODING',
+      'db: the database has the encoding LATIN1; create it with createdb --encoding=UTF8 --template=template0',
+    ])
+    const dropped = (changes: string): readonly string[] => [
+      'ERR_DATABASE_POOLER',
+      `db: the pooler in front of PostgreSQL drops time limits that Weir needs: run ${changes}; then restart the pooler`,
+    ]
+    assert.deepEqual(
+      await problemOf({ limits: 'statement_timeout,lock_timeout' }),
+      dropped("ALTER ROLE weir SET idle_in_transaction_session_timeout = '10s'"),
+    )
+    assert.deepEqual(
+      await problemOf({ limits: null }),
+      dropped(
+        "ALTER ROLE weir SET statement_timeout = '60s'; ALTER ROLE weir SET lock_timeout = '4s'; ALTER ROLE weir SET idle_in_transaction_session_timeout = '10s'",
+      ),
+    )
+  })
+})
+
+describe('a data directory', () => {
+  const refusalOf = (work: () => { close(): unknown } | void): unknown => {
+    try {
+      work()?.close()
+      return undefined
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      return [code, message]
+    }
+  }
+
+  it('is created for its owner alone, with the folders above it', (t) => {
+    const dataDir = join(emptyFolder(t), 'above', 'data')
+    openDatabase(dataDir, { exclusive: false }).close()
+    assert.deepEqual(
+      [dirname(dataDir), dataDir].map((it) => statSync(it).mode & 0o777),
+      [0o700, 0o700],
+    )
+    lockForService(`${dataDir}-2`).close()
+    assert.equal(statSync(`${dataDir}-2`).mode & 0o777, 0o700)
+  })
+
+  it('is refused if its database is missing, unless nothing in it was used', (t) => {
+    const folder = emptyFolder(t)
+    const open = (name: string, files: Readonly<Record<string, string>>): unknown => {
+      const dataDir = join(folder, name)
+      mkdirSync(dataDir)
+      for (const [file, text] of Object.entries(files)) writeFileSync(join(dataDir, file), text)
+      const refused = refusalOf(() => openDatabase(dataDir, { exclusive: false }))
+      return Array.isArray(refused) ? refused.map((it) => String(it).replace(dataDir, 'DIR')) : refused
+    }
+    const damaged = (detail: string): readonly string[] => [
+      'ERR_DATA_DIR_DAMAGED',
+      `DIR is damaged (${detail}) and was left as it is: restore a backup with weir restore FILE --force`,
+    ]
+    assert.deepEqual(
+      {
+        empty: open('empty', {}),
+        emptyFiles: open('empty-files', { 'weir.db': '', 'weir.db-wal': '', other: 'x' }),
+        text: open('text', { 'weir.db': 'x'.repeat(4096) }),
+        restoring: open('restoring', { 'restoring-1': '', 'weir.db.moved': '' }),
+        moved: open('moved', { 'weir.db.moved': '', spool: '' }),
+        spool: open('spool', { spool: '' }),
+        log: open('log', { 'weir.db-wal': 'x' }),
+      },
+      {
+        empty: undefined,
+        emptyFiles: undefined,
+        text: damaged('file is not a database'),
+        restoring: ['ERR_DATA_DIR_RESTORING', 'a restore of DIR was interrupted: run weir restore FILE --force again'],
+        moved: [
+          'ERR_DATA_DIR_MOVED',
+          'the ledger of DIR was moved to PostgreSQL: set database in weir.yaml, or WEIR_DATABASE_URL',
+        ],
+        spool: damaged('weir.db is missing or empty'),
+        log: damaged('weir.db is missing or empty'),
+      },
+    )
+    const replaced = join(folder, 'gone')
+    assert.deepEqual(
+      refusalOf(() => requireDatabase(replaced)),
+      ['ERR_DATA_DIR_REPLACED', `${replaced} is not the data directory any more; restart the service`],
+    )
+    requireDatabase(join(folder, 'text'))
+  })
+
+  it('is refused if it is a file, or below one', (t) => {
+    const file = join(emptyFolder(t), 'file')
+    writeFileSync(file, '')
+    for (const dataDir of [file, join(file, 'data')]) {
+      const [code, message] = refusalOf(() => lockForService(dataDir)) as string[]
+      assert.equal(code, 'ERR_DATA_DIR_DISK')
+      assert.match(message ?? '', new RegExp(`^${file} cannot be written \\(EEXIST: .*\\): make it writable`))
+    }
+  })
+
+  it('has one service at a time', (t) => {
+    const dataDir = emptyFolder(t)
+    assert.equal(isServiceRunning(dataDir), false)
+    const lock = lockForService(dataDir)
+    assert.equal(isServiceRunning(dataDir), true)
+    assert.deepEqual(
+      refusalOf(() => lockForService(dataDir)),
+      ['ERR_DATA_DIR_TAKEN', `another service is running on ${dataDir}: stop it first`],
+    )
+    lock.close()
+    assert.equal(
+      refusalOf(() => lockForService(dataDir)),
+      undefined,
+    )
+  })
+})
+
+describe('a transaction on SQLite', () => {
+  it('takes the write lock at once if it writes, and waits for no writer if it reads', (t) => {
+    const dataDir = emptyFolder(t)
+    const connection = openConnection({ dataDir, exclusive: false })
+    t.after(() => connection.close())
+    const read = (sql: string) => connection.transact({ access: 'read', statements: [query(sql)] })
+    const write = () => connection.transact({ access: 'write', locks: [], statements: [query('SELECT 1 AS one')] })
+    assert.deepEqual(Object.values(read('PRAGMA busy_timeout')[0]![0]!), [4000n])
+    read('PRAGMA busy_timeout = 0')
+    const other = new DatabaseSync(join(dataDir, 'weir.db'))
+    t.after(() => other.close())
+    other.exec('BEGIN IMMEDIATE')
+    assert.equal(read('SELECT 1 AS one').length, 1)
+    assert.throws(write, { errcode: 5 })
+    other.exec('COMMIT')
+    assert.deepEqual(write(), [[Object.assign(Object.create(null), { one: 1n })]])
+  })
+
+  it('leaves nothing behind if one of its statements fails', (t) => {
+    const connection = openConnection({ dataDir: emptyFolder(t), exclusive: false })
+    t.after(() => connection.close())
+    const statements = [command('CREATE TABLE extra (name TEXT)'), command('INSERT INTO nowhere VALUES (1)')]
+    assert.throws(() => connection.transact({ access: 'write', locks: [], statements }), /no such table/)
+    const count = query("SELECT count(*) AS count FROM sqlite_schema WHERE name = 'extra'")
+    assert.equal(connection.transact({ access: 'read', statements: [count] })[0]?.[0]?.['count'], 0n)
   })
 })
 
