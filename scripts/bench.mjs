@@ -22,6 +22,7 @@ const benches = {
   overload: 'overload.ts',
   uploads: 'uploads.ts',
   'console-rows': 'console-rows.ts',
+  requests: 'requests.ts',
   fleet: 'fleet.ts',
   embedded: 'embedded-engine.ts',
   quality: 'model-quality.ts',

@@ -256,7 +256,7 @@ describe('the consoles', () => {
       'marked',
       'lowlight',
     ])
-    const texts = new Set([`src/${CODE_SAMPLES}`, 'src/shared/bytes-text.ts'])
+    const texts = new Set([`src/${CODE_SAMPLES}`, 'src/shared/bytes-text.ts', 'src/shared/errors.ts'])
     const root = new URL('../console/', import.meta.url)
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
     assert.ok(files.length > 10)

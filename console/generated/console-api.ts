@@ -178,6 +178,40 @@ export interface Operations {
       to?: string
       model?: string
       key?: string
+      status?: number
+      code?:
+        | 'invalid_json'
+        | 'missing_required_parameter'
+        | 'invalid_type'
+        | 'invalid_value'
+        | 'unsupported_parameter'
+        | 'unsupported_value'
+        | 'unsupported_content'
+        | 'wrong_endpoint'
+        | 'context_length_exceeded'
+        | 'token_budget_exceeded'
+        | 'missing_api_key'
+        | 'invalid_api_key'
+        | 'spend_limit_exceeded'
+        | 'model_access_denied'
+        | 'model_not_found'
+        | 'not_found'
+        | 'unknown_url'
+        | 'method_not_allowed'
+        | 'request_timeout'
+        | 'conflict'
+        | 'request_too_large'
+        | 'unsupported_media_type'
+        | 'headers_too_large'
+        | 'rate_limit_exceeded'
+        | 'queue_full'
+        | 'internal_error'
+        | 'upstream_error'
+        | 'model_overloaded'
+        | 'model_not_configured'
+        | 'model_unavailable'
+        | 'service_unavailable'
+        | 'upstream_timeout'
       outcome?: 'failed'
       before?: string
       limit?: number

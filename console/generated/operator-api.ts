@@ -360,6 +360,7 @@ export interface Operations {
     query: {}
     body: undefined
     answer: {
+      workspace: string | null
       request_id: string
       model: string
       lane: string
@@ -1006,11 +1007,45 @@ export interface Operations {
   listRequests: {
     path: {}
     query: {
-      workspace: string
+      workspace?: string
       from?: string
       to?: string
       model?: string
       key?: string
+      status?: number
+      code?:
+        | 'invalid_json'
+        | 'missing_required_parameter'
+        | 'invalid_type'
+        | 'invalid_value'
+        | 'unsupported_parameter'
+        | 'unsupported_value'
+        | 'unsupported_content'
+        | 'wrong_endpoint'
+        | 'context_length_exceeded'
+        | 'token_budget_exceeded'
+        | 'missing_api_key'
+        | 'invalid_api_key'
+        | 'spend_limit_exceeded'
+        | 'model_access_denied'
+        | 'model_not_found'
+        | 'not_found'
+        | 'unknown_url'
+        | 'method_not_allowed'
+        | 'request_timeout'
+        | 'conflict'
+        | 'request_too_large'
+        | 'unsupported_media_type'
+        | 'headers_too_large'
+        | 'rate_limit_exceeded'
+        | 'queue_full'
+        | 'internal_error'
+        | 'upstream_error'
+        | 'model_overloaded'
+        | 'model_not_configured'
+        | 'model_unavailable'
+        | 'service_unavailable'
+        | 'upstream_timeout'
       outcome?: 'failed'
       before?: string
       limit?: number
@@ -1019,6 +1054,7 @@ export interface Operations {
     answer: {
       object: 'list'
       data: readonly {
+        workspace: string | null
         request_id: string
         model: string
         lane: string

@@ -14,7 +14,7 @@ import { QueuePage } from './pages/queue.tsx'
 import { QueuesPage } from './pages/queues.tsx'
 import { ReconcilePage } from './pages/reconcile.tsx'
 import { ReplicasPage } from './pages/replicas.tsx'
-import { RequestsPage } from './pages/requests.tsx'
+import { RequestPage, RequestsPage } from './pages/requests.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { WorkspacePage } from './pages/workspace.tsx'
 import { WorkspacesPage } from './pages/workspaces.tsx'
@@ -62,6 +62,7 @@ export function App() {
           <Route path="/console/keys" component={KeysPage} />
           <Route path="/console/usage" component={UsagePage} />
           <Route path="/console/requests" component={RequestsPage} />
+          <Route path="/console/requests/:id" component={RequestPage} />
           <Route path="/console/invoices" component={InvoicesPage} />
           <Route path="/console/invoices/:number" component={InvoicePage} />
           <Route path="/console/reconcile" component={ReconcilePage} />

@@ -2,29 +2,33 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Failure } from './client.ts'
 import { Dialog } from './parts.tsx'
+import { requestPath } from './request-path.ts'
 
 /** An action on a page: whether it is under way, and why it failed. */
 export interface PageAction {
   readonly isRunning: boolean
   readonly problem: string | undefined
+  /** Of the request to a model that failed. */
+  readonly requestId: string | undefined
   /** Resolves with whether it worked. */
   readonly run: (work: () => Promise<void>) => Promise<boolean>
 }
 
 export function useAction(): PageAction {
   const [isRunning, setRunning] = useState(false)
-  const [problem, setProblem] = useState<string>()
+  const [failure, setFailure] = useState<Failure>()
   return {
     isRunning,
-    problem,
+    problem: failure?.message,
+    requestId: failure?.requestId,
     async run(work) {
-      setProblem(undefined)
+      setFailure(undefined)
       setRunning(true)
       try {
         await work()
         return true
       } catch (error) {
-        setProblem((error as Failure).message)
+        setFailure(error as Failure)
         return false
       } finally {
         setRunning(false)
@@ -33,10 +37,10 @@ export function useAction(): PageAction {
   }
 }
 
-export function Problem({ of: { problem } }: { of: PageAction }) {
+export function Problem({ of: { problem, requestId } }: { of: PageAction }) {
   return problem === undefined ? null : (
     <div class="notice bad" role="alert">
-      {problem}
+      {problem} {requestId === undefined ? null : <a href={requestPath(requestId)}>See the request</a>}
     </div>
   )
 }

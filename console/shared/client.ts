@@ -35,12 +35,15 @@ export class Failure extends Error {
   readonly code: string
   /** The parameter that is wrong; undefined if it is none of them. */
   readonly param: string | undefined
+  /** Of a request to a model, which has a page of its own. */
+  readonly requestId: string | undefined
 
-  constructor(status: number, code: string, message: string, param?: string) {
+  constructor(status: number, code: string, message: string, param?: string, requestId?: string) {
     super(message)
     this.status = status
     this.code = code
     this.param = param
+    this.requestId = requestId
   }
 }
 
@@ -91,12 +94,12 @@ export async function send(address: string, init: RequestInit): Promise<Response
   })
   isReachable.value = true
   if (response.ok) return response
-  const failure = await readFailure(response)
+  const failure = await readFailure(response, address.startsWith('/api/v1/'))
   if (response.status === 401) isSignedOut.value = true
   throw failure
 }
 
-async function readFailure(response: Response): Promise<Failure> {
+async function readFailure(response: Response, isOnRecord: boolean): Promise<Failure> {
   const body = (await response.json().catch(() => undefined)) as
     | { error?: { code: string; message: string; param: string | null } }
     | undefined
@@ -105,7 +108,8 @@ async function readFailure(response: Response): Promise<Failure> {
     message = `The service answered with status ${response.status}.`,
     param,
   } = body?.error ?? {}
-  return new Failure(response.status, code, message, param ?? undefined)
+  const requestId = isOnRecord ? (response.headers.get('x-request-id') ?? undefined) : undefined
+  return new Failure(response.status, code, message, param ?? undefined, requestId)
 }
 
 export function addressOf(template: string, { path = {}, query = {} }: AnyRequest): string {

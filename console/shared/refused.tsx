@@ -2,6 +2,7 @@ import { Chart, type Line } from './chart.tsx'
 import { useData } from './data.ts'
 import { count } from './format.ts'
 import { counts } from './measures.ts'
+import { requestPath } from './request-path.ts'
 import { Empty, Moment, Ready, State, Table, type Column } from './parts.tsx'
 
 /** Requests that were refused before they reached a model: counts over time by code and key, and the newest ones. */
@@ -111,35 +112,82 @@ function Refused<Group extends RefusedGroup, Request extends RefusedRequest>({
           ]}
         />
       </div>
-      <Table
-        caption="Newest refused requests"
-        rows={newest}
-        keyOf={(it) => it.request_id}
-        columns={[
-          {
-            title: 'When',
-            cell: (it) => (
-              <>
-                <Moment at={it.at} />
-                <br />
-                <code class="small soft">{it.request_id}</code>
-              </>
-            ),
-          },
-          { title: 'Why', cell: (it) => <Why of={it} /> },
-          whose,
-          {
-            title: 'Asked for',
-            cell: (it) => (
-              <>
-                <code>{it.endpoint ?? 'no such path'}</code>
-                {it.model === null ? null : <div class="small soft name-cell">{it.model}</div>}
-              </>
-            ),
-          },
-        ]}
-      />
+      <RefusedTable rows={newest} whose={whose} />
     </>
+  )
+}
+
+function RefusedTable<Request extends RefusedRequest>({
+  rows,
+  whose,
+}: {
+  rows: readonly Request[]
+  whose: Column<Request>
+}) {
+  return (
+    <Table
+      caption="Newest refused requests"
+      rows={rows}
+      keyOf={(it) => it.request_id}
+      columns={[
+        {
+          title: 'When',
+          cell: (it) => (
+            <>
+              <Moment at={it.at} />
+              <br />
+              <a class="small" href={requestPath(it.request_id)}>
+                <code>{it.request_id}</code>
+              </a>
+            </>
+          ),
+        },
+        { title: 'Why', cell: (it) => <Why of={it} /> },
+        whose,
+        {
+          title: 'Asked for',
+          cell: (it) => (
+            <>
+              <code>{it.endpoint ?? 'no such path'}</code>
+              {it.model === null ? null : <div class="small soft name-cell">{it.model}</div>}
+            </>
+          ),
+        },
+      ]}
+    />
+  )
+}
+
+/** The newest ones alone, as many as are shown. */
+export function NewestRefused<Request extends RefusedRequest>({
+  load,
+  dependencies,
+  whose,
+}: {
+  load: (signal: AbortSignal) => Promise<readonly Request[]>
+  dependencies: readonly unknown[]
+  whose: Column<Request>
+}) {
+  const loaded = useData(load, dependencies)
+  return (
+    <section class="stack" aria-labelledby="newest-refused">
+      <div>
+        <h2 id="newest-refused">Refused requests</h2>
+        <p class="soft">
+          They never reached a model and cost nothing. The newest 20 of each error code are kept, for 31 days; without a
+          time above, those of the last seven days are shown.
+        </p>
+      </div>
+      <Ready of={loaded}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Empty title="No refused request fits" />
+          ) : (
+            <RefusedTable rows={rows.slice(0, REFUSED_SHOWN)} whose={whose} />
+          )
+        }
+      </Ready>
+    </section>
   )
 }
 

@@ -10,7 +10,7 @@ import { ModelPage } from './pages/model.tsx'
 import { ModelsPage, PublicModelsPage } from './pages/models.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { PlaygroundPage } from './pages/playground.tsx'
-import { RequestPage } from './pages/request.tsx'
+import { RequestPage, RequestsPage } from './pages/requests.tsx'
 import { StartPage } from './pages/start.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { linkProblem, publicModels, session, signIn, signOut } from './session.ts'
@@ -22,6 +22,7 @@ const pages = [
   { path: '/console/playground', title: 'Playground' },
   { path: '/console/keys', title: 'Keys' },
   { path: '/console/usage', title: 'Usage' },
+  { path: '/console/requests', title: 'Requests' },
   { path: '/console/invoices', title: 'Invoices' },
 ]
 
@@ -64,7 +65,8 @@ function Member({ workspace }: { workspace: string }) {
         <Route path="/console/playground" component={PlaygroundPage} />
         <Route path="/console/keys" component={KeysPage} />
         <Route path="/console/usage" component={UsagePage} />
-        <Route path="/console/usage/:id" component={RequestPage} />
+        <Route path="/console/requests" component={RequestsPage} />
+        <Route path="/console/requests/:id" component={RequestPage} />
         <Route path="/console/invoices" component={InvoicesPage} />
         <Route path="/console/invoices/:number" component={InvoicePage} />
         <Route path="/console/invoices/:number/:line" component={InvoiceLinePage} />

@@ -1,41 +1,16 @@
-import { useLocation } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { brief, milliseconds, picoAud } from '../shared/format.ts'
 import { OutcomeState } from '../shared/outcome.tsx'
 import { Paged, usePages } from '../shared/pages.tsx'
 import { Empty, Moment, Table } from '../shared/parts.tsx'
+import { requestPath } from '../shared/request-path.ts'
 import { api, type Answer } from './api.ts'
 
-/** Requests one by one: the newest, and one by its id. */
+/** Requests one by one, the newest first. */
 
 export type RequestRow = Answer<'requests'>['data'][number]
 
-/** The id is in the X-Request-Id of every response. */
-export function RequestSearch() {
-  const { route } = useLocation()
-  return (
-    <form
-      class="row"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault()
-        const input = event.currentTarget.elements.namedItem('id') as HTMLInputElement
-        if (input.value.trim() !== '') route(`/console/usage/${encodeURIComponent(input.value.trim())}`)
-      }}
-    >
-      <input
-        name="id"
-        class="request-id"
-        aria-label="Find a request by its id"
-        placeholder="Request id"
-        required
-        spellcheck={false}
-        autocomplete="off"
-      />
-      <button type="submit">Find</button>
-    </form>
-  )
-}
+export { RequestSearch } from '../shared/request.tsx'
 
 /** Of one model or one key alone. */
 export interface RequestFilter {
@@ -82,7 +57,7 @@ export const requestColumns = [
   {
     title: 'Settled',
     cell: (row: RequestRow) => (
-      <a href={`/console/usage/${row.request_id}`}>
+      <a href={requestPath(row.request_id)}>
         <Moment at={row.settled} />
       </a>
     ),

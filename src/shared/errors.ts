@@ -39,6 +39,8 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
+export const errorCodes = Object.keys(errorTable) as ErrorCode[]
+
 /** The status of a stored code; null if this version does not know it. */
 export function statusOf(code: string): number | null {
   return Object.hasOwn(errorTable, code) ? errorTable[code as ErrorCode].status : null

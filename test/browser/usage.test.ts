@@ -124,7 +124,7 @@ describe('the usage page', () => {
     }
     await page.getByText('price version').first().waitFor()
     await assertAccessible(page)
-    await go('/usage/nothing')
+    await go('/requests/nothing')
     await page.getByText('There is no settled request "nothing".').waitFor()
   })
 })

@@ -1312,6 +1312,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
     })
 
     describe('reports', () => {
+      const failed = { outcome: 'engine_failed', httpStatus: 502, errorCode: 'upstream_error' } as const
       /** Six rows, an hour apart, of two models and two keys. The third has failed. */
       async function reported(): Promise<{ workspaceId: string; rows: readonly LedgerRow[] }> {
         const workspaceId = await newWorkspace()
@@ -1322,14 +1323,14 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
             keyId: index < 4 ? 'key_1' : 'key_2',
             settledAt: october.from + index * HOUR_MS,
             amount: BigInt(index) * 1_000_000n,
-            outcome: index === 2 ? 'engine_failed' : 'completed',
+            ...(index === 2 ? failed : {}),
           }),
         )
         await settle(store, ...rows)
         return { workspaceId, rows }
       }
 
-      it('have the newest requests first, in pages, by model, key and outcome', async () => {
+      it('have the newest requests first, in pages, by model, key, outcome, status and error code', async () => {
         const { workspaceId, rows } = await reported()
         const asked = { workspaceId, from: october.from, to: october.to, limit: 4 }
         const idsOf = ({ rows: found }: { rows: readonly LedgerRow[] }) => found.map(({ requestId }) => requestId)
@@ -1342,6 +1343,31 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await by({ model: 'meta/b' }), [ids[0], ids[2], ids[4]])
         assert.deepEqual(await by({ keyId: 'key_2' }), ids.slice(0, 2))
         assert.deepEqual(await by({ onlyFailed: true }), [ids[3]])
+        assert.deepEqual(await by({ onlyFailed: true, keyId: 'key_2' }), [])
+        assert.deepEqual(await by({ httpStatus: 502 }), [ids[3]])
+        assert.deepEqual(await by({ httpStatus: 502, model: 'meta/b' }), [])
+        assert.deepEqual(await by({ httpStatus: 200, keyId: 'key_1' }), [ids[2], ids[4], ids[5]])
+        assert.deepEqual(await by({ errorCode: 'upstream_error' }), [ids[3]])
+        assert.deepEqual(await by({ errorCode: 'upstream_timeout' }), [])
+        // A broken stream had begun with 200.
+        const broken = { ...failed, outcome: 'engine_broke', httpStatus: 200, settledAt: october.from } as const
+        await settle(store, sampleRow(`${workspaceId} broken`, { workspaceId, keyId: 'key_1', ...broken }))
+        assert.deepEqual((await by({ httpStatus: 200, limit: 9 })).length, 6)
+        assert.deepEqual((await by({ errorCode: 'upstream_error' })).length, 2)
+        // Of all workspaces, those that failed.
+        await reported()
+        const everywhere = await by({
+          workspaceId: undefined,
+          from: october.from,
+          to: october.from + 3 * HOUR_MS,
+          limit: 99,
+        })
+        assert.deepEqual(
+          everywhere.filter((id) => id.startsWith(workspaceId)),
+          [ids[3], `${workspaceId} broken`],
+        )
+        assert.ok(everywhere.length > 2, 'also those of other workspaces')
+        assert.deepEqual(await by({ workspaceId: undefined, errorCode: 'upstream_timeout' }), [])
         assert.deepEqual(await by({ from: october.from + 5 * HOUR_MS }), [ids[0]])
       })
 
@@ -1435,28 +1461,34 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         )
       })
 
-      it('read 5,000 rows for a page, and return where to continue', async () => {
-        const workspaceId = await newWorkspace()
-        const idOf = (index: number): string => `${workspaceId} ${String(index).padStart(5, '0')}`
-        const rows = Array.from({ length: 5002 }, (_, index) =>
-          sampleRow(idOf(index), {
-            workspaceId,
-            // Several at a time: the id says in which order they are.
-            settledAt: october.from + Math.floor(index / 3),
-            outcome: [1, 2, 5000].includes(index) ? 'engine_failed' : 'completed',
-          }),
-        )
-        await settle(store, ...rows)
-        const asked = { workspaceId, from: october.from, to: october.to, limit: 4, onlyFailed: true }
-        const first = await other.recentRequests(asked)
-        assert.deepEqual(
-          first.rows.map(({ requestId }) => requestId),
-          [idOf(5000), idOf(2)],
-        )
-        assert.equal(first.next?.requestId, idOf(2))
-        const second = await other.recentRequests({ ...asked, before: first.next })
-        assert.deepEqual([second.rows.map(({ requestId }) => requestId), second.next], [[idOf(1)], undefined])
-      })
+      for (const [whose, ending, wanted, filter] of [
+        ['all requests', { httpStatus: 202 }, { httpStatus: 200 }, { httpStatus: 200 }],
+        ['those that failed', { ...failed, httpStatus: 504 }, failed, { httpStatus: 502 }],
+        ['those with a code', { ...failed, httpStatus: 504 }, failed, { httpStatus: 502, errorCode: 'upstream_error' }],
+      ] as const) {
+        it(`read 5,000 rows of ${whose} for a page, and return where to continue`, async () => {
+          const workspaceId = await newWorkspace()
+          const idOf = (index: number): string => `${workspaceId} ${String(index).padStart(5, '0')}`
+          const rows = Array.from({ length: 5002 }, (_, index) =>
+            sampleRow(idOf(index), {
+              workspaceId,
+              // Several at a time: the id says in which order they are.
+              settledAt: october.from + Math.floor(index / 3),
+              ...([1, 2, 5000].includes(index) ? wanted : ending),
+            }),
+          )
+          await settle(store, ...rows)
+          const asked = { workspaceId, from: october.from, to: october.to, limit: 4, ...filter }
+          const first = await other.recentRequests(asked)
+          assert.deepEqual(
+            first.rows.map(({ requestId }) => requestId),
+            [idOf(5000), idOf(2)],
+          )
+          assert.equal(first.next?.requestId, idOf(2))
+          const second = await other.recentRequests({ ...asked, before: first.next })
+          assert.deepEqual([second.rows.map(({ requestId }) => requestId), second.next], [[idOf(1)], undefined])
+        })
+      }
     })
 
     describe('the newest requests of one model or key', () => {

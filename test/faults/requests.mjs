@@ -823,9 +823,9 @@ export default [
   },
   {
     name: 'usage-row-of-another-workspace',
-    file: 'src/billing/usage/routes/send-usage.ts',
-    find: 'if (!row || (workspaceId !== undefined && row.workspaceId !== workspaceId)) {',
-    replace: 'if (!row || (workspaceId !== undefined && row.workspaceId === undefined)) {',
+    file: 'src/billing/usage/routes/usage.ts',
+    find: 'row.workspaceId === caller.workspace.id ? usageView(row) : undefined',
+    replace: 'usageView(row)',
     tests: ['billing/usage.http'],
   },
   {

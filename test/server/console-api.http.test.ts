@@ -259,6 +259,16 @@ describe('the API of the console', () => {
     assert.ok(failed.data.length > 0 && failed.data.every(({ outcome }) => outcome !== 'completed'))
   })
 
+  it('finds requests by status and error code', async () => {
+    const found = async (query: string): Promise<number> =>
+      ((await (await ask(`/requests?${query}`)).json()) as { data: unknown[] }).data.length
+    assert.ok((await found('status=200')) > 0)
+    assert.deepEqual([await found('status=418'), await found('code=queue_full')], [0, 0])
+    for (const wrong of ['status=99', 'status=abc', 'code=none']) {
+      assert.equal((await ask(`/requests?${wrong}`)).status, 400, wrong)
+    }
+  })
+
   it('refuses wrong periods and cursors', async () => {
     for (const path of [
       '/reports/usage',
@@ -272,14 +282,22 @@ describe('the API of the console', () => {
     }
   })
 
-  it("lists an operator's requests of one workspace at a time, since only those have an index", async () => {
-    const { data } = (await (await weir.admin('GET', '/admin/v1/requests?workspace=default')).json()) as {
-      data: unknown[]
+  it("lists an operator's requests of a workspace or a key; of all, only those that failed have an index", async () => {
+    const list = async (query: string) => {
+      const { data } = (await (await weir.admin('GET', `/admin/v1/requests?limit=200&${query}`)).json()) as {
+        data: { outcome: string; workspace: string; key_id: string }[]
+      }
+      return data
     }
-    assert.equal(data.length, 50)
-    for (const query of ['', '?workspace=', '?workspace=none']) {
-      const { status } = await weir.admin('GET', `/admin/v1/requests${query}`)
-      assert.ok(status === 400 || status === 404, query)
+    const own = await list('workspace=default')
+    assert.equal(own.length, 200)
+    assert.ok(own.some(({ outcome }) => outcome === 'completed'))
+    const [{ key_id: key } = { key_id: '' }] = own
+    for (const row of await list('')) assert.ok(row.outcome !== 'completed' && row.workspace === 'default')
+    const ofKey = await list(`key=${key}`)
+    assert.ok(ofKey.length > 0 && ofKey.every((row) => row.key_id === key))
+    for (const query of ['workspace=none', 'key=none']) {
+      assert.equal((await weir.admin('GET', `/admin/v1/requests?${query}`)).status, 404, query)
     }
   })
 

@@ -31,6 +31,7 @@ const released: Readonly<Record<string, string>> = {
   '0012-failures.sql': 'a107035d5084068837af14033e124a605cd6e62ca5947f33b20b1805c8e20895',
   '0013-console-sessions.sql': 'deb7fe82195bc6dcceb484594382386372440cc6173e43226dbe60d03b741702',
   '0014-key-endings.sql': '577aa6e8ccd979b20746d01c3bcf474b0d62c2ae200c7c7ad8c1eff48dc9f41d',
+  '0015-failed-requests.sql': 'f74084eae35be25b8924ffcf76d95954b95bff9f77d7c8c75ad1b5b2ba80e273',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

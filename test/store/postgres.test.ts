@@ -31,6 +31,7 @@ const released: Readonly<Record<string, string>> = {
   '0004-failures.sql': '39c5dd4c1baf1f520e4ab118a65e75720ed56def5d322f242ac7f37261d5034b',
   '0005-console-sessions.sql': '97415bac7983d97ff110edf2fec57d8d237ff4f9f11a7a33297dacdfc8378bef',
   '0006-key-endings.sql': '45370cd59d0bbf61999b531462b6e88dd9355dfce2fba0870838f39df4fdf83a',
+  '0007-failed-requests.sql': 'f74084eae35be25b8924ffcf76d95954b95bff9f77d7c8c75ad1b5b2ba80e273',
 }
 
 describe('PostgreSQL behind the store', () => {

@@ -1,139 +1,108 @@
-import { useLocation } from 'preact-iso/router'
-import { useState } from 'preact/hooks'
-import { brief, milliseconds, picoAud, sydneyDate } from '../../shared/format.ts'
-import { OutcomeState } from '../../shared/outcome.tsx'
-import { Paged, usePages } from '../../shared/pages.tsx'
-import { Empty, Moment, PageHead, Segments, Table } from '../../shared/parts.tsx'
+import { useData } from '../../shared/data.ts'
+import { sydneyDate } from '../../shared/format.ts'
+import { Field } from '../../shared/form.tsx'
+import { PageHead } from '../../shared/parts.tsx'
 import { REFUSED_SHOWN, RefusedSection, type RefusedGroup, type RefusedRequest } from '../../shared/refused.tsx'
-import { api, type Answer } from '../api.ts'
+import { fitting, FoundRequests, givenOf, refusedQuery, SearchForm, useSearch } from '../../shared/request-finder.tsx'
+import { RequestPage as Page, RequestSearch } from '../../shared/request.tsx'
+import { api } from '../api.ts'
 import { WorkspaceField } from '../workspace-field.tsx'
 
-/** Requests that were refused, of all workspaces or one, and the settled ones of a workspace, with how each ended. */
+/** Requests of all workspaces or one, settled and refused, and one by its id. */
 
-type Row = Answer<'listRequests'>['data'][number]
 const DAY_MS = 86_400_000
-const periods = [
-  ['1', 'Today'],
-  ['7', '7 days'],
-  ['30', '30 days'],
-] as const
+const DAYS_BY_DEFAULT = 7
+/** A dedicated lane has the name of its workspace after that of the model. */
+const modelOf = ({ lane }: { lane: string }): string => lane.split('@', 1)[0] ?? lane
+const workspacePath = (name: string): string => `/console/workspaces/${encodeURIComponent(name)}`
 
 export function RequestsPage() {
-  const { query, route } = useLocation()
-  const days = periods.find(([it]) => it === query['days'])?.[0] ?? '7'
-  const workspace = query['workspace'] ?? ''
-  const show = (changes: Record<string, string>): void =>
-    route(`/console/requests?${new URLSearchParams({ days, workspace, ...changes }).toString()}`, true)
-  const period = { from: sydneyDate(Date.now() - (Number(days) - 1) * DAY_MS), to: sydneyDate(Date.now()) }
-  const of = workspace === '' ? {} : { workspace }
+  const [search, show] = useSearch()
+  const models = useData(async (signal) => (await api('listQueues', { signal })).lanes.map(modelOf))
+  const given = givenOf(search)
+  const isOfAll = search.workspace === '' && search.key === ''
+  const period = {
+    from: search.from || sydneyDate(Date.now() - (DAYS_BY_DEFAULT - 1) * DAY_MS),
+    to: search.to || sydneyDate(Date.now()),
+  }
   return (
     <>
-      <PageHead
-        title="Requests"
-        about="Those that were refused, and for one workspace those that reached a model, with how each ended."
+      <PageHead title="Requests" about="Find a request by its id, or by who sent it, its model, outcome and time.">
+        <RequestSearch />
+      </PageHead>
+      <SearchForm
+        key={JSON.stringify(search)}
+        search={search}
+        show={show}
+        models={models.state === 'ready' ? [...new Set(models.data)] : []}
+        whose={(bound) => {
+          const workspace = bound('workspace')
+          const { name, value, choose } = bound('key')
+          return (
+            <>
+              <WorkspaceField isRequired={false} value={workspace.value} choose={workspace.choose} />
+              <Field label="Key id">
+                <input
+                  name={name}
+                  value={value}
+                  maxLength={100}
+                  spellcheck={false}
+                  autocomplete="off"
+                  onInput={({ currentTarget }) => choose(currentTarget.value)}
+                />
+              </Field>
+            </>
+          )
+        }}
       />
-      <div class="row end">
-        <Filter key={workspace} value={workspace} choose={(name) => show({ workspace: name })} />
-        <Segments label="Period" value={days} options={periods} choose={(next) => show({ days: next })} />
-      </div>
+      <section class="stack" aria-labelledby="settled">
+        <div>
+          <h2 id="settled">Settled requests</h2>
+          {isOfAll ? (
+            <p class="soft">Of all workspaces, those that did not complete. Name a workspace or a key to see all.</p>
+          ) : null}
+        </div>
+        <FoundRequests
+          search={search}
+          load={(before, signal) =>
+            api('listRequests', { query: { limit: 25, ...given, ...(before === undefined ? {} : { before }) }, signal })
+          }
+          columns={[{ title: 'Sent by', cell: ({ workspace, key_id }) => <Sender of={{ workspace, key_id }} /> }]}
+        />
+      </section>
       <RefusedSection
-        load={(signal) => api('listRefused', { query: { ...period, ...of, limit: REFUSED_SHOWN }, signal })}
-        dependencies={[days, workspace]}
+        load={async (signal) => {
+          const whose = search.workspace === '' ? {} : { workspace: search.workspace }
+          const report = await api('listRefused', { query: { ...refusedQuery(search), ...whose, ...period }, signal })
+          return { ...report, newest: fitting(search, report.newest).slice(0, REFUSED_SHOWN) }
+        }}
+        dependencies={[search]}
         whose={{ title: 'Sent by', cell: (it) => <Sender of={it} /> }}
       />
-      {workspace === '' ? null : <Settled workspace={workspace} />}
     </>
   )
 }
 
-function Filter({ value, choose }: { value: string; choose: (workspace: string) => void }) {
-  const [typed, setTyped] = useState(value)
+export function RequestPage() {
   return (
-    <form
-      class="row end"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault()
-        choose(typed)
+    <Page
+      source={{
+        row: (id, signal) => api('getUsage', { path: { request_id: id }, signal }),
+        refusal: async (id, signal) => (await api('listRefused', { query: { request_id: id }, signal })).newest[0],
       }}
-    >
-      <WorkspaceField label="Only of workspace" isRequired={false} value={typed} choose={setTyped} />
-      <button type="submit">Show</button>
-    </form>
+      linkTo={{ workspace: workspacePath }}
+    />
   )
 }
 
-function Sender({ of: { workspace, key_id } }: { of: (RefusedGroup | RefusedRequest) & { workspace: string | null } }) {
+type Sent = Pick<RefusedGroup | RefusedRequest, 'key_id'> & { workspace: string | null }
+
+function Sender({ of: { workspace, key_id } }: { of: Sent }) {
   if (workspace === null) return <span class="soft">no valid key</span>
   return (
     <>
-      <a href={`/console/workspaces/${encodeURIComponent(workspace)}`}>{workspace}</a>
-      <div class="small soft">{key_id === null ? 'other keys' : <code>{key_id}</code>}</div>
+      <a href={workspacePath(workspace)}>{workspace}</a>
+      <div class="small soft name-cell">{key_id === null ? 'other keys' : <code>{key_id}</code>}</div>
     </>
   )
 }
-
-function Settled({ workspace }: { workspace: string }) {
-  const [onlyFailed, setOnlyFailed] = useState(false)
-  const pages = usePages(
-    (before: string | undefined, signal) =>
-      api('listRequests', {
-        query: {
-          workspace,
-          limit: 25,
-          ...(before === undefined ? {} : { before }),
-          ...(onlyFailed ? { outcome: 'failed' as const } : {}),
-        },
-        signal,
-      }),
-    [workspace, onlyFailed],
-  )
-  return (
-    <section class="stack" aria-labelledby="settled">
-      <h2 id="settled">Settled requests of {workspace}</h2>
-      <label class="inline">
-        <input type="checkbox" checked={onlyFailed} onChange={(event) => setOnlyFailed(event.currentTarget.checked)} />
-        Only requests that did not complete
-      </label>
-      <Paged of={pages}>
-        {(rows, isLast) =>
-          rows.length === 0 ? (
-            <Empty title={isLast ? 'There are no requests here' : 'None among these; look further'} />
-          ) : (
-            <Table caption="Settled requests" rows={rows} keyOf={(it) => it.request_id} columns={columns} />
-          )
-        }
-      </Paged>
-    </section>
-  )
-}
-
-const columns = [
-  {
-    title: 'Settled',
-    cell: (row: Row) => (
-      <>
-        <Moment at={row.settled} />
-        <div class="small soft">
-          <code>{row.request_id}</code>
-        </div>
-      </>
-    ),
-  },
-  { title: 'Outcome', cell: (row: Row) => <OutcomeState of={row} /> },
-  {
-    title: 'Asked for',
-    cell: (row: Row) => (
-      <>
-        <span class="name-cell">{row.model}</span>
-        <div class="small soft">
-          <code>{row.key_id}</code>
-        </div>
-      </>
-    ),
-  },
-  { title: 'Input', isNumber: true, cell: (row: Row) => brief(row.input_tokens) },
-  { title: 'Output', isNumber: true, cell: (row: Row) => brief(row.output_tokens) },
-  { title: 'Took', isNumber: true, cell: (row: Row) => milliseconds(row.duration_ms) },
-  { title: 'Cost', isNumber: true, cell: (row: Row) => picoAud(row.amount_pico_aud) },
-]

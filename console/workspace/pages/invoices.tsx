@@ -5,6 +5,7 @@ import { count, date, exactAud, milliseconds } from '../../shared/format.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, Moment, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { InvoiceView } from '../../shared/invoice.tsx'
+import { requestPath } from '../../shared/request-path.ts'
 import { api, type Answer } from '../api.ts'
 
 /** Invoices and adjustment notes, and one of them with its lines. */
@@ -109,7 +110,7 @@ const lineColumns = (unit: Answer<'invoiceLine'>['unit'] | undefined) => [
   {
     title: 'Settled',
     cell: ({ request_id: id, settled }: LineRow) => (
-      <a href={`/console/usage/${id}`}>
+      <a href={requestPath(id)}>
         <Moment at={settled} />
       </a>
     ),

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { brief, count, milliseconds, picoAud } from '../../shared/format.ts'
+import { requestPath } from '../../shared/request-path.ts'
 import { api, type Answer } from '../api.ts'
 
 /** The usage and cost of a request according to the ledger: the same figures that are billed. */
@@ -11,6 +12,8 @@ export interface Measured {
   /** As this browser saw it. */
   readonly firstTokenMs?: number
   readonly durationMs: number
+  /** It reached no model, so the ledger has nothing about it. */
+  readonly isRefused?: true
   /** What the ledger has, once it is known. */
   readonly row?: Row
 }
@@ -18,7 +21,7 @@ export interface Measured {
 export function Outcome({ of, found: keep }: { of: Measured; found?: (row: Row) => void }) {
   const [row, setRow] = useState(of.row)
   useEffect(() => {
-    if (of.row) return undefined
+    if (of.row || of.isRefused) return undefined
     // A request that was stopped is settled a moment after the browser has disconnected.
     let isGone = false
     async function poll(attempts: number): Promise<void> {
@@ -47,7 +50,7 @@ export function Outcome({ of, found: keep }: { of: Measured; found?: (row: Row) 
       <div>
         <dt>Request</dt>
         <dd>
-          <a href={`/console/usage/${of.requestId}`}>
+          <a href={requestPath(of.requestId)}>
             <code>{of.requestId.slice(0, 12)}…</code>
           </a>
         </dd>

@@ -18,7 +18,8 @@ export interface ReportStore {
 }
 
 export interface RecentQuery extends UsageFilter {
-  readonly workspaceId: string
+  /** undefined: all workspaces, but only requests that did not complete. */
+  readonly workspaceId: string | undefined
   readonly from: number
   readonly to: number
   readonly limit: number
@@ -26,6 +27,10 @@ export interface RecentQuery extends UsageFilter {
   readonly before?: RowPlace | undefined
   /** Only requests that did not complete. */
   readonly onlyFailed?: boolean | undefined
+  /** Only requests that ended with this status. */
+  readonly httpStatus?: number | undefined
+  /** Only requests that failed with this code. */
+  readonly errorCode?: string | undefined
 }
 
 export interface NewestQuery {

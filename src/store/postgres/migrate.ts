@@ -15,6 +15,7 @@ export const postgresSteps = [
   '0004-failures.sql',
   '0005-console-sessions.sql',
   '0006-key-endings.sql',
+  '0007-failed-requests.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

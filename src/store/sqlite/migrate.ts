@@ -21,6 +21,7 @@ export const sqliteSteps = [
   '0012-failures.sql',
   '0013-console-sessions.sql',
   '0014-key-endings.sql',
+  '0015-failed-requests.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

@@ -21,6 +21,10 @@ export async function receive(body: ChatBody, answer: Answer, signal: AbortSigna
     answer.failure.value = signal.aborted ? STOPPED : (error as Error).message
     if (error instanceof Failure) {
       answer.isRefused.value = true
+      if (error.requestId !== undefined) {
+        const durationMs = performance.now() - started
+        answer.measured.value = { requestId: error.requestId, durationMs, isRefused: true }
+      }
       return error
     }
   } finally {

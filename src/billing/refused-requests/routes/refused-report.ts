@@ -1,5 +1,5 @@
 import { refusalView, refusedGroupView } from '../../usage/views.ts'
-import { errorTable, statusOf, type ErrorCode } from '../../../shared/errors.ts'
+import { errorCodes, statusOf } from '../../../shared/errors.ts'
 import { Type, type Static } from 'typebox'
 import { sydneyDate } from '../../../shared/money/sydney-time.ts'
 import type { RefusalReads } from '../refusal-store.ts'
@@ -15,13 +15,11 @@ const DAYS_BY_DEFAULT = 7
 const GROUPS_MAX = 200
 const NEWEST_MAX = 1000
 
-const codes = Object.keys(errorTable) as ErrorCode[]
-
 export const refusedQuery = Type.Object({
   from: Type.Optional(Type.String({ description: 'The first day in Sydney; by default six days ago.' })),
   to: Type.Optional(Type.String({ description: 'The last day in Sydney; by default today.' })),
   key: Type.Optional(Type.String({ description: 'Only requests with the key of this id.' })),
-  code: Type.Optional(Type.Enum(codes, { description: 'Only requests that were refused with this error code.' })),
+  code: Type.Optional(Type.Enum(errorCodes, { description: 'Only requests that were refused with this error code.' })),
   request_id: Type.Optional(
     Type.String({ description: 'Only this request among the newest ones, whenever it came: an X-Request-Id.' }),
   ),

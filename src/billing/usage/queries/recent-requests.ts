@@ -4,16 +4,23 @@ import { query, readRows, type Database, type Row, type Statement, type Values }
 import { ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { IS_REQUEST, IS_VISIBLE, usageFilter } from '../../../ledger/queries/usage-sums.ts'
 
-/** Requests of a workspace, the newest first, a page at a time; and those of all workspaces that were written last. */
+/** Requests, the newest first, a page at a time, read from an index in its order; and those of all that were written last. */
 
 /** How many rows a page may read before it is sent, even if few of them match its filters. */
 const ROWS_READ_MAX = 5000
 const HOUR_MS = 3_600_000
 const NEWEST_FIRST = 'ORDER BY settled_at DESC, request_id DESC'
 
+/** There are far fewer of them than requests, and they have indexes of their own. */
+const FAILED = "outcome <> 'completed'"
+
 export async function recentRequests(database: Database, selection: RecentQuery): Promise<RecentPage> {
-  if (selection.model === undefined && selection.keyId === undefined) return newestOfAll(database, selection)
-  const hours = await hoursOf(database, selection)
+  const { workspaceId, model, keyId, errorCode } = selection
+  const isFiltered = model !== undefined || keyId !== undefined
+  if (workspaceId === undefined || errorCode !== undefined || isAboutFailures(selection) || !isFiltered) {
+    return newestOfAll(database, selection)
+  }
+  const hours = await hoursOf(database, workspaceId, selection)
   const [first] = hours
   if (first === undefined) return { rows: [], next: undefined }
   return first.rows > ROWS_READ_MAX
@@ -43,7 +50,11 @@ export async function newestRequests(
   return rows.map(toLedgerRow)
 }
 
-/** Reads the newest rows, without a filter. */
+/** A stream that broke had begun with 200. */
+const isAboutFailures = ({ onlyFailed, httpStatus = 200 }: RecentQuery): boolean =>
+  onlyFailed === true || httpStatus !== 200
+
+/** Reads the newest rows, or the newest that failed, and then applies the other filters to them. */
 async function newestOfAll(database: Database, selection: RecentQuery): Promise<RecentPage> {
   const all = rowsBefore(selection)
   const [last] = await readRows(
@@ -84,8 +95,8 @@ interface Hour {
  * The newest hours in which the model or the key has requests, as many as a page can need. There may be few requests
  * among millions, and the sums show where they are.
  */
-async function hoursOf(database: Database, selection: RecentQuery): Promise<readonly Hour[]> {
-  const { workspaceId, from, to, before, limit } = selection
+async function hoursOf(database: Database, workspaceId: string, selection: RecentQuery): Promise<readonly Hour[]> {
+  const { from, to, before, limit } = selection
   const filter = usageFilter(selection)
   const conditions = ['workspace_id = ?', 'hour >= ?', 'hour < ?', 'requests > 0', ...filter.conditions]
   // No id sorts before the empty one, so an hour that begins there is finished.
@@ -109,30 +120,47 @@ async function hoursOf(database: Database, selection: RecentQuery): Promise<read
 function newest(selection: RecentQuery, end?: RowPlace): Statement {
   // The index uses a single lower bound. Any other bound would make it scan to the very first row.
   const { where, values } = rowsBefore(end ? { ...selection, from: end.settledAt } : selection)
-  const filter = usageFilter(selection)
+  const { model, keyId, httpStatus, errorCode } = selection
+  // Not the bare error_code: its index has the rows of one workspace after those of another.
+  const filters = { model, key_id: keyId, http_status: httpStatus, "coalesce(error_code, '')": errorCode }
+  const given = Object.entries(filters).flatMap(([column, value]) =>
+    value === undefined ? [] : [[column, value] as const],
+  )
   const conditions = [
     where,
     IS_VISIBLE,
     IS_REQUEST,
     ...(end === undefined ? [] : ['(settled_at, request_id) >= (?, ?)']),
-    ...filter.conditions,
-    ...(selection.onlyFailed ? ["outcome <> 'completed'"] : []),
+    ...given.map(([column]) => `${column} = ?`),
   ]
   return query(
     `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE ${conditions.join(' AND ')} ${NEWEST_FIRST} LIMIT ?`,
     ...values,
     ...(end === undefined ? [] : [end.settledAt, end.requestId]),
-    ...filter.values,
+    ...given.map(([, value]) => value),
     selection.limit + 1,
   )
 }
 
 /** Every row that a page may read, by the index alone. */
-function rowsBefore({ workspaceId, from, to, before }: RecentQuery): { where: string; values: Values } {
+function rowsBefore(selection: RecentQuery): { where: string; values: Values } {
+  const { from, to, before } = selection
   const isBefore = before && before.settledAt < to
+  const among = rowsOf(selection)
   return {
-    where: `workspace_id = ? AND settled_at >= ? AND ${isBefore ? '(settled_at, request_id) < (?, ?)' : 'settled_at < ?'}`,
-    values: [workspaceId, from, ...(isBefore ? [before.settledAt, before.requestId] : [to])],
+    where: `${among.where} AND settled_at >= ? AND ${isBefore ? '(settled_at, request_id) < (?, ?)' : 'settled_at < ?'}`,
+    values: [...among.values, from, ...(isBefore ? [before.settledAt, before.requestId] : [to])],
+  }
+}
+
+/** The rows of one index: those of a workspace, those that failed, or both. Each condition fits only that index. */
+function rowsOf(selection: RecentQuery): { where: string; values: Values } {
+  const { workspaceId, errorCode } = selection
+  if (workspaceId === undefined) return { where: FAILED, values: [] }
+  if (errorCode !== undefined) return { where: 'workspace_id = ? AND error_code = ?', values: [workspaceId, errorCode] }
+  return {
+    where: isAboutFailures(selection) ? `workspace_id = ? AND ${FAILED}` : 'workspace_id = ?',
+    values: [workspaceId],
   }
 }
 

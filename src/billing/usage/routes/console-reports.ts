@@ -78,8 +78,9 @@ export function consoleReportRoutes({ reader, clock }: ConsoleReportsParts): rea
       method: 'GET',
       path: '/requests',
       id: 'requests',
-      summary: 'The newest requests',
-      description: 'One page of settled requests, the newest first. A page reads no more than 5,000 rows.',
+      summary: 'Find requests',
+      description:
+        'One page of settled requests by key, model, status, error code and time, the newest first. A page reads no more than 5,000 rows.',
       query: requestListQuery,
       response: jsonResponse(requestListSchema, requestListExample),
       errors: [],

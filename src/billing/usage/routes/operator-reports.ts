@@ -6,13 +6,15 @@ import {
   newestRequestsSchema,
   periodQuery,
   reportGroupings,
-  requestListExample,
+  operatorRequestListExample,
+  operatorRequestListSchema,
   requestListQuery,
-  requestListSchema,
   usageReportSchema,
 } from './report-schema.ts'
 import { usageView } from '../views.ts'
 import { requestList, usageOverview } from './reports.ts'
+import { ApiError } from '../../../shared/errors.ts'
+import type { LedgerRow } from '../../../ledger/rows.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
 
@@ -80,16 +82,27 @@ export function reportRoutes({ accounts, store }: ReportsParts): readonly Operat
       method: 'GET',
       path: '/admin/v1/requests',
       id: 'listRequests',
-      summary: 'The newest requests',
-      description: 'One page of the settled requests of a workspace, the newest first.',
-      query: Type.Object({
-        workspace: Type.String({ description: 'The name or id of a workspace.', example: 'acme' }),
-        ...requestListQuery.properties,
-      }),
-      response: jsonResponse(requestListSchema, requestListExample),
-      errors: ['not_found', 'missing_required_parameter'],
-      answer: async ({ exchange, query }) =>
-        exchange.sendJson(JSON.stringify(await requestList(store, accounts.workspace(query.workspace).id, query))),
+      summary: 'Find requests',
+      description:
+        'One page of settled requests, the newest first: those of a workspace or a key; without either, those of all workspaces that did not complete. A page reads no more than 5,000 rows.',
+      query: Type.Object({ workspace, ...requestListQuery.properties }),
+      response: jsonResponse(operatorRequestListSchema, operatorRequestListExample),
+      errors: ['not_found'],
+      async answer({ exchange, query }) {
+        const workspaceId = query.workspace ? accounts.workspace(query.workspace).id : await workspaceOf(query.key)
+        const viewOf = (row: LedgerRow): object => ({
+          workspace: accounts.workspaceById(row.workspaceId)?.name ?? null,
+          ...usageView(row),
+        })
+        exchange.sendJson(JSON.stringify(await requestList(store, workspaceId, query, viewOf)))
+      },
     }),
   ]
+
+  async function workspaceOf(keyId: string | undefined): Promise<string | undefined> {
+    if (!keyId) return undefined
+    const key = await accounts.key(keyId)
+    if (key) return key.workspaceId
+    throw new ApiError('not_found', `There is no key "${keyId.slice(0, 100)}".`, { param: 'key' })
+  }
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../../../shared/clock.ts'
 import type { Refusals } from '../../refused-requests/refusal-store.ts'
 import type { UsageStore } from '../usage-store.ts'
 import type { Telemetry } from '../../../operate/telemetry/telemetry.ts'
-import { cacheView } from '../views.ts'
+import { cacheView, usageView } from '../views.ts'
 import { cacheResponse } from './cache-use.ts'
 import { refusedQuery, refusedReport, refusedReportSchema } from '../../refused-requests/routes/refused-report.ts'
 import { jsonResponse } from '../../../server/route.ts'
@@ -15,8 +15,9 @@ import {
   requestIdDescription,
   usageQuerySchema,
   usageResponse,
+  operatorRowExample,
+  operatorRowSchema,
   usageRowExample,
-  usageRowSchema,
 } from './usage-schema.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
 
@@ -105,9 +106,13 @@ export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
       summary: 'Usage of one request',
       description: 'One row of any workspace, by the X-Request-Id of its response.',
       parameters: { request_id: requestIdDescription },
-      response: jsonResponse(usageRowSchema, usageRowExample),
+      response: jsonResponse(operatorRowSchema, operatorRowExample),
       errors: ['not_found'],
-      answer: ({ exchange, parameters }) => sendUsageRow(exchange, store, parameters.request_id, undefined),
+      answer: ({ exchange, parameters }) =>
+        sendUsageRow(exchange, store, parameters.request_id, (row) => ({
+          workspace: accounts.workspaceById(row.workspaceId)?.name ?? null,
+          ...usageView(row),
+        })),
     }),
     operatorRoute({
       method: 'POST',

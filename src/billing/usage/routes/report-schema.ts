@@ -1,6 +1,7 @@
-import { Type } from 'typebox'
+import { Type, type TObject } from 'typebox'
+import { errorCodes } from '../../../shared/errors.ts'
 import { EXAMPLE_MODEL, nullable } from '../../../server/common-schema.ts'
-import { usageRowExample, usageRowSchema } from './usage-schema.ts'
+import { operatorRowExample, operatorRowSchema, usageRowExample, usageRowSchema } from './usage-schema.ts'
 
 /** Reports about usage, for members of a workspace and for the operator. */
 
@@ -100,11 +101,17 @@ export const monthReportSchema = Type.Object({
   ),
 })
 
-export const requestListSchema = Type.Object({
-  object: Type.Literal('list'),
-  data: Type.Array(usageRowSchema, { description: 'The newest first.' }),
-  next: nullable(Type.String(), "Send it as 'before' to go on. A page may be short and still have one."),
-})
+const listOf = (row: TObject) =>
+  Type.Object({
+    object: Type.Literal('list'),
+    data: Type.Array(row, { description: 'The newest first.' }),
+    next: nullable(Type.String(), "Send it as 'before' to go on. A page may be short and still have one."),
+  })
+
+export const requestListSchema = listOf(usageRowSchema)
+
+export const operatorRequestListSchema = listOf(operatorRowSchema)
+export const operatorRequestListExample = { object: 'list', data: [operatorRowExample], next: null }
 
 export const requestListExample = { object: 'list', data: [usageRowExample], next: null }
 
@@ -122,6 +129,10 @@ export const requestListQuery = Type.Object({
   from: Type.Optional(Type.String({ description: 'The first day in Sydney.' })),
   to: Type.Optional(Type.String({ description: 'The last day in Sydney.' })),
   ...usageFilterQuery,
+  status: Type.Optional(
+    Type.Integer({ minimum: 100, maximum: 599, description: 'Only requests that ended with this HTTP status.' }),
+  ),
+  code: Type.Optional(Type.Enum(errorCodes, { description: 'Only requests that failed with this error code.' })),
   outcome: Type.Optional(Type.Enum(['failed'], { description: 'failed: only requests that did not complete.' })),
   before: Type.Optional(Type.String({ description: "The 'next' of the previous page." })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: '1 to 200, by default 50.' })),

@@ -6,6 +6,7 @@ import { formatAud, type PicoAud } from '../../../shared/money/money.ts'
 import { paceOf } from '../pace.ts'
 import { sydneyMonth } from '../../../shared/money/sydney-time.ts'
 import { added, type UsageSums } from '../usage-sums.ts'
+import type { LedgerRow } from '../../../ledger/rows.ts'
 import type { Workspace } from '../../../workspaces/workspace.ts'
 import type { ReportGrouping, ReportStore } from '../report-store.ts'
 import type { UsageStore } from '../usage-store.ts'
@@ -93,8 +94,9 @@ export async function monthOverview(store: UsageStore, workspace: Workspace, now
 
 export async function requestList(
   store: ReportStore,
-  workspaceId: string,
-  { from, to, model, key, outcome, before, limit = 50 }: Static<typeof requestListQuery>,
+  workspaceId: string | undefined,
+  { from, to, model, key, status, code, outcome, before, limit = 50 }: Static<typeof requestListQuery>,
+  viewOf: (row: LedgerRow) => object = usageView,
 ): Promise<object> {
   const cursor = CURSOR.exec(before ?? '')
   if (before !== undefined && !cursor) {
@@ -106,9 +108,15 @@ export async function requestList(
     limit,
     before: cursor ? { settledAt: Number(cursor[1]), requestId: cursor[2] ?? '' } : undefined,
     ...filterOf({ model, key }),
+    httpStatus: status,
+    errorCode: code,
     onlyFailed: outcome === 'failed',
   })
-  return { object: 'list', data: rows.map(usageView), next: next ? `${next.settledAt}_${next.requestId}` : null }
+  return {
+    object: 'list',
+    data: rows.map((row) => viewOf(row)),
+    next: next ? `${next.settledAt}_${next.requestId}` : null,
+  }
 }
 
 export function sumsView(sums: UsageSums) {

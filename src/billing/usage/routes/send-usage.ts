@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { usageView } from '../views.ts'
+import type { LedgerRow } from '../../../ledger/rows.ts'
 import { exportFileName, exportRows, exportTypes, type ExportFormat } from '../usage-export.ts'
 import { rowsQuery, usageReport, type ReportScope } from '../usage-report.ts'
 import { ApiError } from '../../../shared/errors.ts'
@@ -45,18 +45,19 @@ async function reportOf(
   return pieces
 }
 
-/** Sends one row, by the X-Request-Id of its response. With a workspace, rows of other workspaces are not found. */
+/** Sends one row, by the X-Request-Id of its response. A row without a view is not found. */
 export async function sendUsageRow(
   exchange: Exchange,
   store: UsageStore,
   requestId: string,
-  workspaceId: string | undefined,
+  viewOf: (row: LedgerRow) => object | undefined,
 ): Promise<void> {
   const row = await store.usageRow(requestId)
-  if (!row || (workspaceId !== undefined && row.workspaceId !== workspaceId)) {
+  const view = row && viewOf(row)
+  if (!view) {
     throw new ApiError('not_found', `There is no settled request "${requestId.slice(0, 100)}".`, {
       param: 'request_id',
     })
   }
-  exchange.sendJson(JSON.stringify(usageView(row)))
+  exchange.sendJson(JSON.stringify(view))
 }

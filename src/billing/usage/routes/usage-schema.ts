@@ -82,6 +82,12 @@ const quantitiesExample = {
   amount_pico_aud: '5500000',
 }
 
+/** The operator sees the rows of all workspaces. */
+export const operatorRowSchema = Type.Object({
+  workspace: nullable(Type.String(), 'The name of the workspace.'),
+  ...usageRowSchema.properties,
+})
+
 export const usageRowExample = {
   request_id: requestIdDescription.example,
   model: 'huggingfacetb/smollm2-135m-instruct',
@@ -101,6 +107,8 @@ export const usageRowExample = {
   started: '2026-11-15T22:04:05.000Z',
   settled: '2026-11-15T22:04:05.640Z',
 }
+
+export const operatorRowExample = { workspace: 'acme', ...usageRowExample }
 
 const usageListExample = { object: 'list', data: [usageRowExample], has_more: false, next: null }
 

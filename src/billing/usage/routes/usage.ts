@@ -3,7 +3,7 @@ import type { Clock } from '../../../shared/clock.ts'
 import type { Refusals } from '../../refused-requests/refusal-store.ts'
 import type { UsageStore } from '../usage-store.ts'
 import type { Telemetry } from '../../../operate/telemetry/telemetry.ts'
-import { cacheView } from '../views.ts'
+import { cacheView, usageView } from '../views.ts'
 import { ownCacheResponse } from './cache-use.ts'
 import { refusedQuery, refusedReport, refusedReportSchema } from '../../refused-requests/routes/refused-report.ts'
 import { jsonResponse } from '../../../server/route.ts'
@@ -81,7 +81,9 @@ export function ownUsageRoutes(parts: OwnUsageParts): readonly KeyRoute[] {
       response: jsonResponse(usageRowSchema, usageRowExample),
       errors: ['not_found'],
       answer: ({ exchange, caller, parameters }) =>
-        sendUsageRow(exchange, store, parameters.request_id, caller.workspace.id),
+        sendUsageRow(exchange, store, parameters.request_id, (row) =>
+          row.workspaceId === caller.workspace.id ? usageView(row) : undefined,
+        ),
     }),
   ]
 }

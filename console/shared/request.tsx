@@ -1,45 +1,100 @@
-import { useRoute } from 'preact-iso/router'
-import { Failure } from '../../shared/client.ts'
-import { useData } from '../../shared/data.ts'
-import { count, exactTime, milliseconds, picoAud, time } from '../../shared/format.ts'
-import { OutcomeState } from '../../shared/outcome.tsx'
-import { Facts, PageHead, Ready } from '../../shared/parts.tsx'
-import { ErrorCode } from '../../shared/refused.tsx'
-import { api, type Answer } from '../api.ts'
-import { modelPath } from '../model-facts.ts'
-import { type RequestRow, RequestSearch } from '../requests.tsx'
+import { useLocation, useRoute } from 'preact-iso/router'
+import type { Operations } from '../generated/console-api.ts'
+import { Failure } from './client.ts'
+import { useData } from './data.ts'
+import { count, exactTime, milliseconds, picoAud, time } from './format.ts'
+import { OutcomeState } from './outcome.tsx'
+import { Facts, PageHead, Ready } from './parts.tsx'
+import { ErrorCode, type RefusedRequest } from './refused.tsx'
+import { requestPath } from './request-path.ts'
 
-/** One request with everything that happened to it. */
-export function RequestPage() {
+/** One request with everything that happened to it, settled or refused. Both consoles have this page. */
+
+export type RequestRow = Operations['requests']['answer']['data'][number] & { readonly workspace?: string | null }
+type Refusal = RefusedRequest & { readonly workspace?: string | null }
+
+/** The pages of what a request is about, as far as the console has them. */
+interface Links {
+  readonly model?: (slug: string) => string
+  readonly workspace?: (name: string) => string
+}
+
+export interface RequestSource {
+  /** Rejects with 404 if there is none. */
+  readonly row: (id: string, signal: AbortSignal) => Promise<RequestRow>
+  /** undefined if it was not refused, or is no longer kept. */
+  readonly refusal: (id: string, signal: AbortSignal) => Promise<Refusal | undefined>
+}
+
+export function RequestPage({ source, linkTo }: { source: RequestSource; linkTo: Links }) {
   const id = useRoute().params['id'] ?? ''
-  const loaded = useData((signal) => find(id, signal), [id])
+  const loaded = useData((signal) => find(source, id, signal), [id])
   return (
     <>
       <PageHead title="Request" about={<code class="wrap">{id}</code>}>
         <RequestSearch />
       </PageHead>
-      <Ready of={loaded}>{({ row, refusal }) => (row ? <Request row={row} /> : <Refused request={refusal} />)}</Ready>
+      <Ready of={loaded}>
+        {({ row, refusal }) =>
+          row ? <RequestDetails row={row} linkTo={linkTo} /> : <RefusedDetails request={refusal} linkTo={linkTo} />
+        }
+      </Ready>
     </>
   )
 }
 
-type Refusal = Answer<'usageRefused'>['newest'][number]
+/** The id is in the X-Request-Id of every response. */
+export function RequestSearch() {
+  const { route } = useLocation()
+  return (
+    <form
+      class="row"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const input = event.currentTarget.elements.namedItem('id') as HTMLInputElement
+        if (input.value.trim() !== '') route(requestPath(input.value.trim()))
+      }}
+    >
+      <input
+        name="id"
+        class="request-id"
+        aria-label="Find a request by its id"
+        placeholder="Request id"
+        required
+        spellcheck={false}
+        autocomplete="off"
+      />
+      <button type="submit">Find</button>
+    </form>
+  )
+}
+
 type Found = { row: RequestRow; refusal?: undefined } | { row?: undefined; refusal: Refusal }
 
 /** The row of a request; or why it was refused, if that is still known. */
-async function find(id: string, signal: AbortSignal): Promise<Found> {
+async function find(source: RequestSource, id: string, signal: AbortSignal): Promise<Found> {
   try {
-    return { row: await api('usageRequestId', { path: { request_id: id }, signal }) }
+    return { row: await source.row(id, signal) }
   } catch (failure) {
     if (!(failure instanceof Failure) || failure.status !== 404) throw failure
-    const { newest } = await api('usageRefused', { query: { request_id: id }, signal })
-    if (newest[0]) return { refusal: newest[0] }
+    const refusal = await source.refusal(id, signal)
+    if (refusal) return { refusal }
     throw failure
   }
 }
 
+function Named({ name, path }: { name: string; path: string | undefined }) {
+  return path === undefined ? <>{name}</> : <a href={path}>{name}</a>
+}
+
+function workspaceFact({ workspace }: { workspace?: string | null }, linkTo: Links) {
+  if (!workspace) return []
+  return [['Workspace', <Named key="workspace" name={workspace} path={linkTo.workspace?.(workspace)} />] as const]
+}
+
 /** It reached no model, so it has no timeline and no figures. */
-function Refused({ request }: { request: Refusal }) {
+function RefusedDetails({ request, linkTo }: { request: Refusal; linkTo: Links }) {
   return (
     <section class="panel stack" aria-labelledby="refused">
       <h2 id="refused">Refused</h2>
@@ -50,17 +105,11 @@ function Refused({ request }: { request: Refusal }) {
           ...(request.param === null ? [] : [['Parameter', <code key="param">{request.param}</code>] as const]),
           ['Time', `${time(request.at)} in Sydney`],
           ['Endpoint', <code key="endpoint">{request.endpoint ?? 'no such path'}</code>],
+          ...workspaceFact(request, linkTo),
           ...(request.model === null
             ? []
-            : [
-                [
-                  'Model',
-                  <a key="model" href={modelPath(request.model)}>
-                    {request.model}
-                  </a>,
-                ] as const,
-              ]),
-          ['Key', <code key="key">{request.key_id}</code>],
+            : [['Model', <Named key="model" name={request.model} path={linkTo.model?.(request.model)} />] as const]),
+          ['Key', request.key_id === null ? 'no valid key' : <code key="key">{request.key_id}</code>],
           ['Amount', 'Nothing: it reached no model.'],
         ]}
       />
@@ -69,7 +118,7 @@ function Refused({ request }: { request: Refusal }) {
 }
 
 /** What happened when. The ledger records the time of admission, and how long everything took. */
-export function momentsOf(row: RequestRow): readonly (readonly [title: string, at: number, note: string])[] {
+function momentsOf(row: RequestRow): readonly (readonly [title: string, at: number, note: string])[] {
   const admitted = Date.parse(row.started)
   const arrived = admitted - row.queue_wait_ms
   return [
@@ -92,7 +141,7 @@ export function momentsOf(row: RequestRow): readonly (readonly [title: string, a
   ]
 }
 
-function Request({ row }: { row: RequestRow }) {
+function RequestDetails({ row, linkTo }: { row: RequestRow; linkTo: Links }) {
   return (
     <div class="columns">
       <section class="panel stack" aria-labelledby="timeline">
@@ -115,12 +164,8 @@ function Request({ row }: { row: RequestRow }) {
             ['Outcome', <OutcomeState key="outcome" of={row} />],
             ['Amount', `${picoAud(row.amount_pico_aud)} (${count(Number(row.amount_pico_aud))} pico-AUD)`],
             ['Price version', String(row.price_version)],
-            [
-              'Model',
-              <a key="model" href={modelPath(row.model)}>
-                {row.model}
-              </a>,
-            ],
+            ...workspaceFact(row, linkTo),
+            ['Model', <Named key="model" name={row.model} path={linkTo.model?.(row.model)} />],
             ['Endpoint', <code key="endpoint">{row.endpoint}</code>],
             ['Key', <code key="key">{row.key_id}</code>],
             ['Lane', row.lane],
