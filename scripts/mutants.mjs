@@ -182,7 +182,8 @@ function editsOf(sourceFile, text) {
   const textOf = (node) => text.slice(node.getStart(sourceFile), node.end)
 
   function visit(node, place) {
-    if (isTypeOnly(node) || isLogging(node, textOf) || isNote(node, textOf) || isForPeople(node) || isTable(node)) return
+    if (isTypeOnly(node) || isLogging(node, textOf) || isNote(node, textOf) || isForPeople(node) || isTable(node))
+      return
     const named = nameOf(node, place.top)
     const here = named ? { within: named, top: false, topName: place.topName ?? named } : place
     const inner = isFunction(node) ? { ...here, top: false, inFunction: true } : here
@@ -361,7 +362,10 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
 /** Words for people hold spaces and are left alone, and so are names of events; other names, codes and SQL are not. */
 function mutateText(node, { add, replace, textOf, start }) {
   const text = textOf(node)
-  if (node.parent.kind === SyntaxKind.CallExpression && /(^|\.)(on|once|off|emit)$/.test(textOf(node.parent.expression)))
+  if (
+    node.parent.kind === SyntaxKind.CallExpression &&
+    /(^|\.)(on|once|off|emit)$/.test(textOf(node.parent.expression))
+  )
     return
   if (SQL.test(text)) for (const it of sqlEdits(text, start)) add('sql', it.start, it.end, it.replacement)
   else if (node.parent.kind !== SyntaxKind.PropertyAssignment || node.parent.name !== node) {
