@@ -26,17 +26,60 @@ export async function referencePages() {
 
 /** The types of the APIs by file name, before oxfmt. */
 export async function clientTypes() {
+  const apis = Object.entries(await apiDocuments())
+  return Object.fromEntries(apis.map(([name, { document, base }]) => [`${name}.ts`, apiTypes(document, base)]))
+}
+
+/**
+ * Every limit, default and choice of the APIs and of weir.yaml by file name, one operation or key in a line. A test compares
+ * them, so that none changes by accident.
+ */
+export async function limitLists() {
+  const { configSchema } = await import('../src/config/config-file.ts')
+  const apis = Object.entries(await apiDocuments()).map(([name, { document }]) => {
+    const { paths, ...rest } = document
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, it]) => limitLine(`${method} ${path}`, withoutRepeatedErrors(it))),
+    )
+    return [name, [limitLine('api', rest), ...operations]]
+  })
+  const keys = Object.entries(configSchema.properties).map(([key, schema]) => limitLine(key, schema))
+  return Object.fromEntries(
+    [...apis, ['configuration', keys]].map(([name, lines]) => [`${name}.jsonl`, `${lines.join('\n')}\n`]),
+  )
+}
+
+/** Without texts for people. */
+function limitLine(name, value) {
+  const leftOut = new Set(['description', 'summary', 'example', 'examples', 'expected'])
+  const isText = (key, it) =>
+    leftOut.has(key) && !(it !== null && typeof it === 'object' && ('type' in it || 'anyOf' in it))
+  return JSON.stringify({ [name]: value }, (key, it) => (isText(key, it) ? undefined : it))
+}
+
+/** Of a refusal, only its codes and the names of its headers. */
+function withoutRepeatedErrors({ responses, ...operation }) {
+  const shown = Object.entries(responses).map(([status, it]) =>
+    Number(status) < 400 ? [status, it] : [status, { codes: it.description, headers: Object.keys(it.headers) }],
+  )
+  return { ...operation, responses: Object.fromEntries(shown) }
+}
+
+async function apiDocuments() {
   const { openApiDocument } = await import('../src/server/openapi.ts')
   const { publicRoutes } = await import('../src/server/api/public-routes.ts')
   const { publicDescription } = await import('../src/server/api/public-description.ts')
   const { consoleDescription } = await import('../src/server/api/console-description.ts')
   const { adminRoutes } = await import('../src/server/api/admin-routes.ts')
   const { adminDescription } = await import('../src/server/api/admin-description.ts')
-  const typesOf = (description, routes) => apiTypes(openApiDocument(description, routes), description.base)
+  const described = (description, routes) => ({
+    document: openApiDocument(description, routes),
+    base: description.base,
+  })
   return {
-    'public-api.ts': typesOf(publicDescription, publicRoutes({ audio: {} })),
-    'console-api.ts': typesOf(consoleDescription, publicRoutes({ audio: {} })),
-    'operator-api.ts': typesOf(adminDescription, adminRoutes({})),
+    'public-api': described(publicDescription, publicRoutes({ audio: {} })),
+    'console-api': described(consoleDescription, publicRoutes({ audio: {} })),
+    'operator-api': described(adminDescription, adminRoutes({})),
   }
 }
 
@@ -179,6 +222,9 @@ async function writePages() {
   const clients = join(root, 'console', 'generated')
   mkdirSync(clients, { recursive: true })
   for (const [name, text] of Object.entries(await clientTypes())) writeFileSync(join(clients, name), text)
+  const limits = join(directory, 'limits')
+  mkdirSync(limits, { recursive: true })
+  for (const [name, text] of Object.entries(await limitLists())) writeFileSync(join(limits, name), text)
   spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [directory, clients], { cwd: root })
   writeDocumentsWithFigures()
   console.log('docs/reference, console/generated and the tables of figures are written')

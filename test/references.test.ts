@@ -8,7 +8,7 @@ import { configNotes, variables } from '../scripts/config-notes.mjs'
 // @ts-expect-error a script without types
 import { documentsWithFigures, withResults } from '../scripts/figures.mjs'
 // @ts-expect-error a script without types
-import { clientTypes, keysOf, referencePages } from '../scripts/references.mjs'
+import { clientTypes, keysOf, limitLists, referencePages } from '../scripts/references.mjs'
 import { configSchema } from '../src/config/config-file.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -22,6 +22,13 @@ describe('the references', () => {
     for (const [name, text] of Object.entries(pages)) {
       const file = readFileSync(join(root, 'docs/reference', name), 'utf8')
       assert.ok(plain(file) === plain(text), `docs/reference/${name} is out of date: npm run references`)
+    }
+  })
+
+  it('have every limit, default and choice of the APIs and of weir.yaml', async () => {
+    for (const [name, text] of Object.entries((await limitLists()) as Record<string, string>)) {
+      const file = readFileSync(join(root, 'docs/reference/limits', name), 'utf8')
+      assert.deepEqual(file.split('\n'), text.split('\n'), `docs/reference/limits/${name}: npm run references`)
     }
   })
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { describe, it, type TestContext } from 'node:test'
+import { Agent } from 'undici'
 import { chat } from '../../src/cli/chat.ts'
 import { CommandFailed, UsageError } from '../../src/cli/command.ts'
 import { capturing, type Printed } from '../support/printed.ts'
@@ -112,6 +113,15 @@ describe('weir chat', () => {
     assert.ok(weir.asked.every(({ headers }) => headers.authorization === 'Bearer weir_lent'))
     await eventually('the key has ended', () => weir.lent.length === 2)
     assert.deepEqual(weir.lent, ['default', 'end'])
+  })
+
+  it('waits for an answer without a limit of time', async (t) => {
+    const dispatched = t.mock.method(Agent.prototype, 'dispatch')
+    const weir = await stage(t)
+    await weir.chat(['Hi'])
+    const { headersTimeout, bodyTimeout } =
+      dispatched.mock.calls.map((call) => call.arguments[0]).find(({ method }) => method === 'POST') ?? {}
+    assert.deepEqual([headersTimeout, bodyTimeout], [0, 0])
   })
 
   it('ends with /exit, and with the end of the input', async (t) => {

@@ -5,6 +5,7 @@ import { openScreen } from '../../src/cli/terminal/screen.ts'
 import { terminalLog } from '../../src/cli/terminal/log-lines.ts'
 
 const plain = (_tone: string, text: string): string => text
+const marked = (tone: string, text: string): string => `[${tone} ${text}]`
 const time = '2026-11-15T22:03:12.345Z'
 const request = {
   level: 30,
@@ -49,14 +50,36 @@ describe('the log on a terminal', () => {
   })
 
   it('has every other line with its details, in the colour of its level', () => {
-    const painted: string[] = []
-    const paint = (tone: string, text: string): string => {
-      painted.push(tone)
-      return text
-    }
-    const line = { level: 40, time, url: 'http://127.0.0.1:9000/v1', healthy: false, msg: 'engine is down' }
-    assert.equal(logLine(line, paint), '09:03:12 engine is down  url=http://127.0.0.1:9000/v1 healthy=false')
-    assert.deepEqual(painted, ['dim', 'yellow', 'dim'])
+    const line = { time, url: 'http://127.0.0.1:9000/v1', healthy: false, msg: 'engine' }
+    const shown = [29, 30, 39, 40, 49, 50, 60].map((level) => logLine({ level, ...line }, marked))
+    const details = '[dim   url=http://127.0.0.1:9000/v1 healthy=false]'
+    assert.deepEqual(
+      shown,
+      ['[dim engine]', 'engine', 'engine', '[yellow engine]', '[yellow engine]', '[red engine]', '[red engine]'].map(
+        (message) => `[dim 09:03:12] ${message}${details}`,
+      ),
+    )
+    assert.equal(logLine({ level: 30, time, msg: 'ready' }, marked), '[dim 09:03:12] ready')
+  })
+
+  it('has the colour of the status, and what images and recordings used', () => {
+    const shown = (changes: object): string => logLine({ ...request, workspace: undefined, ...changes }, marked)
+    assert.deepEqual(
+      [
+        shown({ status: 399, path: '/api/v10', images: 2, duration_ms: 1 }),
+        shown({ status: 400, code: 'no', request_id: 7, audio_ms: 1500, queue_wait_ms: 2 }),
+        shown({ status: 499, code: 'no' }),
+        shown({ status: 500, code: 'no', msg: 'request failed', err: { message: 'disk' } }),
+        shown({ status: 500, model: 7, err: { message: 7 }, input_tokens: '5' }),
+      ],
+      [
+        '[dim 09:03:12] [green 399] /api/v10 2 images 1 ms',
+        '[dim 09:03:12] [yellow 400] /chat/completions 1.5 s 2 ms [yellow no]',
+        '[dim 09:03:12] [yellow 499] /chat/completions [yellow no]',
+        '[dim 09:03:12] [red 500] /chat/completions [red no] [red disk] [dim 0mwiemc8b10b877d84159454f9f1b67f]',
+        '[dim 09:03:12] [red 500] /chat/completions [dim 0mwiemc8b10b877d84159454f9f1b67f]',
+      ],
+    )
   })
 
   it('is printed above the progress of a download', () => {

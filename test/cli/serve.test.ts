@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
 import { UsageError } from '../../src/cli/command.ts'
+import { listenFailure } from '../../src/cli/serve/listen-failure.ts'
+import { requireShared, workersOf } from '../../src/cli/serve/serve-workers.ts'
 import { serve } from '../../src/cli/serve/serve.ts'
 import { ConfigError } from '../../src/shared/checked-yaml.ts'
 import { findService } from '../../src/operate/running-service.ts'
@@ -117,5 +119,71 @@ describe('weir serve', () => {
     assert.equal(failure.mistakes.length, 2)
     write({ catalog: 'missing.yaml' })
     assert.ok((await run()).failure)
+  })
+})
+
+describe('a port on which nothing can listen', () => {
+  const settings = [
+    { key: 'server.host', value: '0.0.0.0', source: 'WEIR_HOST' },
+    { key: 'server.port', value: 80, source: '--port' },
+    { key: 'server.admin_port', value: 81, source: 'default' },
+  ]
+  const explained = (error: object, config = { port: 80, settings }): string | undefined =>
+    listenFailure({ syscall: 'listen', address: '10.0.0.1', port: 80, ...error }, config)
+
+  it('is explained with where it was set, and with what to do', () => {
+    const [publicChoices, adminChoices] = ['--port N, WEIR_PORT or server.port', 'WEIR_ADMIN_PORT or server.admin_port']
+    assert.deepEqual(
+      [
+        explained({ code: 'EADDRINUSE' }),
+        explained({ code: 'EADDRINUSE', port: 81 }),
+        explained({ code: 'EACCES' }),
+        explained({ code: 'EACCES', port: 81 }, { port: 80, settings: [] }),
+        explained({ code: 'EADDRNOTAVAIL' }),
+        explained({ code: 'EADDRNOTAVAIL', port: 81 }),
+      ],
+      [
+        `port 80 on 10.0.0.1 is in use (the port comes from --port); stop the program that uses it, or choose another port with ${publicChoices}`,
+        `port 81 on 10.0.0.1 is in use (the port comes from the default of server.admin_port); stop the program that uses it, or choose another port with ${adminChoices}`,
+        `this user may not listen on port 80 (it comes from --port); choose a port above 1023 with ${publicChoices}`,
+        `this user may not listen on port 81 (it comes from the default of server.admin_port); choose a port above 1023 with ${adminChoices}`,
+        '10.0.0.1 is not an address of this machine (it comes from WEIR_HOST, server.host); correct server.host',
+        '10.0.0.1 is not an address of this machine (it comes from the default of server.admin_host); correct server.admin_host',
+      ],
+    )
+  })
+
+  it('is not the reason of any other failure', () => {
+    for (const error of [
+      { code: 'EMFILE' },
+      { code: 'EADDRINUSE', syscall: 'connect' },
+      { code: 'EADDRINUSE', port: undefined, address: '/run/commands.sock' },
+    ])
+      assert.equal(explained(error), undefined)
+  })
+})
+
+describe('the number of workers', () => {
+  it('is from 1 to 256', () => {
+    assert.deepEqual([undefined, '1', '256'].map(workersOf), [undefined, 1, 256])
+    for (const text of ['', '0', '257', '1000', '-1', '1.5', 'two'])
+      assert.throws(() => workersOf(text), new UsageError('--workers must be a number from 1 to 256'), text)
+  })
+
+  it('needs what workers share, and names what is missing', () => {
+    const [redisUrl, databaseUrl, dataDir] = ['redis://r', 'postgres://p', '/data']
+    assert.deepEqual(requireShared({ redisUrl, databaseUrl, dataDir }), { dataDir, databaseUrl })
+    const missing = (changes: object): string => {
+      try {
+        requireShared({ redisUrl, databaseUrl, dataDir, ...changes })
+        return 'nothing'
+      } catch (error) {
+        return /needs (.*), which all/.exec((error as Error).message)?.[1] ?? ''
+      }
+    }
+    const [redis, postgres] = ['Redis (coordination, or WEIR_REDIS_URL)', 'PostgreSQL (database, or WEIR_DATABASE_URL)']
+    assert.equal(missing({ redisUrl: undefined }), redis)
+    assert.equal(missing({ databaseUrl: undefined }), postgres)
+    assert.equal(missing({ redisUrl: undefined, databaseUrl: undefined }), `${redis} and ${postgres}`)
   })
 })

@@ -37,7 +37,7 @@ export default [
   },
   {
     name: 'serve-wrong-setting-named-for-a-port',
-    file: 'src/cli/serve/serve.ts',
+    file: 'src/cli/serve/listen-failure.ts',
     find: 'tried === port',
     replace: 'tried !== port',
     tests: ['cli/start'],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { manifest } from '../../packages/local-models/manifest/manifest.ts'
+import type { ManifestModel } from '../../packages/local-models/contract.ts'
 import { admissionLimits, engineLimits } from '../../src/local-models/machine-limits.ts'
 
 const small = { cores: 2, memoryBytes: 4e9 }
@@ -10,6 +11,39 @@ describe('the limits of a machine', () => {
   it('grow with it, within bounds', () => {
     assert.deepEqual(engineLimits(small), { threads: 2, parallelRequests: 4, memoryBudgetBytes: 2e9 })
     assert.deepEqual(engineLimits(large), { threads: 16, parallelRequests: 8, memoryBudgetBytes: 128e9 })
+  })
+
+  it('are at least one thread and two requests', () => {
+    const tiny = { cores: 0, memoryBytes: 3 }
+    assert.deepEqual(engineLimits(tiny), { threads: 1, parallelRequests: 2, memoryBudgetBytes: 1 })
+    assert.deepEqual(engineLimits({ cores: 4, memoryBytes: 2 }), {
+      threads: 4,
+      parallelRequests: 8,
+      memoryBudgetBytes: 1,
+    })
+  })
+
+  it('count the largest request of each kind of model', () => {
+    const limitsOf = (loader: string, categories: readonly string[]): unknown =>
+      Object.values(
+        admissionLimits({ loader, catalog: { context_length: 100, categories } } as unknown as ManifestModel, small),
+      )
+    assert.deepEqual(
+      {
+        chat: limitsOf('gguf-chat', ['llm']),
+        speech: limitsOf('whisper', ['audio']),
+        embedding: limitsOf('sentence-encoder', ['embedding']),
+        reranker: limitsOf('cross-encoder', ['llm', 'reranker']),
+        image: limitsOf('image', ['image']),
+      },
+      {
+        chat: [400, 4, 64, 120_000],
+        speech: [200, 2, 32, 120_000],
+        embedding: [2 * 2048 * 100, 2, 32, 120_000],
+        reranker: [2 * 1000 * 100, 2, 32, 120_000],
+        image: [2 * (100 + 10_000), 2, 32, 120_000],
+      },
+    )
   })
 
   it('admit every request that fits a model, on any machine', () => {

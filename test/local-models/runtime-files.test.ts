@@ -59,6 +59,52 @@ describe('the packages that a workspace needs', () => {
     )
   })
 
+  it('are found next to the one that needs them, or in any folder above', () => {
+    const pinned = (version: string) => ({ version, integrity: `sha512-${version}`, optional: true })
+    const deep: LockFile = {
+      packages: {
+        'packages/it': { dependencies: { a: '1', b: '1' } },
+        'packages/it/node_modules/a': { ...pinned('1'), dependencies: { b: '1', c: '1' } },
+        'packages/it/node_modules/b': pinned('2'),
+        'packages/node_modules/c': pinned('3'),
+        'node_modules/b': pinned('4'),
+        'node_modules/c': pinned('5'),
+      },
+    }
+    assert.deepEqual(
+      lockedPackages(deep, 'packages/it', glibc).map(({ path }) => path),
+      ['packages/it/node_modules/a', 'packages/it/node_modules/b', 'packages/node_modules/c'],
+    )
+  })
+
+  it('are optional, of a known version and hash, and for the platform', () => {
+    const kept = (entry: object, platform: object = {}): boolean => {
+      const packages = {
+        it: { dependencies: { a: '1' } },
+        'node_modules/a': { version: '1', integrity: 'sha512-x', ...entry },
+      }
+      return lockedPackages({ packages }, 'it', { ...glibc, ...platform }).length === 1
+    }
+    assert.deepEqual(
+      [
+        kept({}),
+        kept({ optional: true }),
+        kept({ devOptional: true }),
+        kept({ optional: true, version: undefined }),
+        kept({ optional: true, integrity: undefined }),
+        kept({ optional: true, integrity: 'sha1-x' }),
+        kept({ optional: true, os: ['darwin'] }),
+        kept({ optional: true, os: ['darwin', 'linux'] }),
+        kept({ optional: true, cpu: ['arm64'] }),
+        kept({ optional: true, libc: ['glibc'] }),
+        kept({ optional: true, libc: ['glibc'] }, { libc: 'musl' }),
+        kept({ optional: true, libc: ['glibc'] }, { libc: undefined }),
+        kept({ optional: true }, { libc: undefined }),
+      ],
+      [false, true, true, false, false, false, false, true, false, true, false, false, true],
+    )
+  })
+
   it('are pinned for x64 and arm64 in the lock file of Weir, and TypeScript is none of them', () => {
     const weir = JSON.parse(readFileSync(join(import.meta.dirname, '../../package-lock.json'), 'utf8')) as LockFile
     for (const cpu of ['x64', 'arm64']) {
