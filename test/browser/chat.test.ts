@@ -445,7 +445,7 @@ describe('models side by side', () => {
     assert.match(bees, /Speed\s+[\d.,]+ tokens\/s/)
     assert.match(bees, /Input\s+7 tokens/)
     assert.match(bees, /Output\s+2 tokens/)
-    assert.match(bees, /Cost\s+A\$0\.\d+/)
+    assert.match(bees, /Cost\s+0\.\d+¢/)
     const [left, right] = [await answers().nth(0).boundingBox(), await answers().nth(1).boundingBox()]
     assert.ok(left && right && left.y === right.y && left.x + left.width <= right.x, 'side by side')
     await assertAccessible(page)
