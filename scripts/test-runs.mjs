@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -54,6 +55,46 @@ export function isUnitTest(file) {
 export function testFilesOfNpmTest() {
   const separate = Object.values(separateTests).map(({ folder }) => join('test', folder, '/'))
   return testFiles().filter((file) => file === shortBrowserTest || !separate.some((folder) => file.startsWith(folder)))
+}
+
+/** How many files of a folder share a process in `npm test`: enough to save most of the loading, few enough for an even load. */
+const TOGETHER_MAX = 12
+/** Not in a process with others, because of what it does to its own: it replaces globals, or measures the whole process. */
+const ALONE = /globalThis\.\w+ = |process\.on\('worker'|process\.memoryUsage/
+const SHARED_STAGE = join('test', 'support', 'shared-stage.ts')
+
+/**
+ * The files for the test runner, which starts a process for each. Loading the service costs most tests more than they do
+ * themselves, so the tests of a feature share processes: files written to `folder`, in which each test file is a suite.
+ */
+export function testsTogether(files, folder) {
+  const alone = []
+  const features = new Map()
+  for (const file of files) {
+    const [top, feature] = file.split('/')
+    const isOfFeature = top === 'test' && existsSync(join(root, 'src', feature))
+    if (!isOfFeature || ALONE.test(readFileSync(join(root, file), 'utf8'))) alone.push(file)
+    else features.set(feature, [...(features.get(feature) ?? []), file])
+  }
+  const together = [...features].flatMap(([feature, ofFeature]) => {
+    const processes = Math.ceil(ofFeature.length / TOGETHER_MAX)
+    return Array.from({ length: processes }, (_, index) => {
+      const path = join(folder, `${feature}-${index + 1}.test.mjs`)
+      writeFileSync(path, suitesOf(ofFeature.filter((_, place) => place % processes === index)))
+      return path
+    })
+  })
+  return [...together, ...alone]
+}
+
+/** The shared stage is imported first, outside every suite, so that its service lasts for all of them. */
+function suitesOf(files) {
+  return [
+    `import { describe } from 'node:test'`,
+    ...(files.some((file) => HTTP_TEST.test(file)) ? [`import '${join(root, SHARED_STAGE)}'`] : []),
+    ...files.map((file) => `describe('${file}', async () => void (await import('${join(root, file)}')))`),
+    '',
+  ].join('\n')
 }
 
 /** The test files of `npm test` that `npm run test:slow` repeats, with longer runs. */
