@@ -307,7 +307,7 @@ describe('weir serve --workers', () => {
           const response = await ask()
           await response.text()
           statuses.add(response.status)
-          await sleep(25)
+          await sleep(200)
         }
       }),
     )
