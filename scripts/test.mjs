@@ -37,8 +37,8 @@ if (chosen) {
   runTests(chosen.folder, files, chosen.concurrency, chosen.fileMinutes)
 } else if (args.length > 0) runTests('tests', args, 2)
 else {
-  step('types', tool('tsc'), ['--noEmit'])
-  step('types of the consoles', tool('tsc'), ['--noEmit', '-p', 'console'])
+  step('types', tool('tsc'), ['--noEmit', ...rememberedIn('types')])
+  step('types of the consoles', tool('tsc'), ['--noEmit', '-p', 'console', ...rememberedIn('console-types')])
   step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
   step('format', tool('oxfmt'), ['--check'])
   step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])
@@ -48,6 +48,11 @@ else {
     // More than the two cores we can count on, because many tests mostly wait for clients to retry.
     3,
   )
+}
+
+/** Lets the type checker keep what it found. Checking again takes a sixth of the time if little has changed. */
+function rememberedIn(name) {
+  return ['--incremental', '--tsBuildInfoFile', join(root, 'node_modules', '.cache', `${name}.tsbuildinfo`)]
 }
 
 /** Installs programs that the tests run. Debian's packages have the same names. */
