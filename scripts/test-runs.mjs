@@ -59,8 +59,10 @@ export function testFilesOfNpmTest() {
 
 /** How many files of a folder share a process in `npm test`: enough to save most of the loading, few enough for an even load. */
 const TOGETHER_MAX = 12
-/** Not in a process with others, because of what it does to its own: it replaces globals, or measures the whole process. */
+/** Not in a process with others, because of what they do to their own: they replace globals, or measure the whole process. */
 const ALONE = /globalThis\.\w+ = |process\.on\('worker'|process\.memoryUsage/
+/** Not in a process with a service or with calls of it: a timer of fetch that is set while timers are mocked never fires. */
+const MOCKS_TIMERS = /mock\.timers|hand-clock/
 const SHARED_STAGE = join('test', 'support', 'shared-stage.ts')
 
 /**
@@ -68,19 +70,21 @@ const SHARED_STAGE = join('test', 'support', 'shared-stage.ts')
  * themselves, so the tests of a feature share processes: files written to `folder`, in which each test file is a suite.
  */
 export function testsTogether(files, folder) {
-  const alone = []
-  const features = new Map()
-  for (const file of files) {
+  const groups = Map.groupBy(files, (file) => {
     const [top, feature] = file.split('/')
+    const text = readFileSync(join(root, file), 'utf8')
     const isOfFeature = top === 'test' && existsSync(join(root, 'src', feature))
-    if (!isOfFeature || ALONE.test(readFileSync(join(root, file), 'utf8'))) alone.push(file)
-    else features.set(feature, [...(features.get(feature) ?? []), file])
-  }
-  const together = [...features].flatMap(([feature, ofFeature]) => {
-    const processes = Math.ceil(ofFeature.length / TOGETHER_MAX)
+    const mocksTimers = MOCKS_TIMERS.test(text)
+    if (!isOfFeature || ALONE.test(text) || (mocksTimers && HTTP_TEST.test(file))) return 'alone'
+    return mocksTimers ? `${feature}-with-mocked-timers` : feature
+  })
+  const alone = groups.get('alone') ?? []
+  groups.delete('alone')
+  const together = [...groups].flatMap(([name, ofGroup]) => {
+    const processes = Math.ceil(ofGroup.length / TOGETHER_MAX)
     return Array.from({ length: processes }, (_, index) => {
-      const path = join(folder, `${feature}-${index + 1}.test.mjs`)
-      writeFileSync(path, suitesOf(ofFeature.filter((_, place) => place % processes === index)))
+      const path = join(folder, `${name}-${index + 1}.test.mjs`)
+      writeFileSync(path, suitesOf(ofGroup.filter((_, place) => place % processes === index)))
       return path
     })
   })
