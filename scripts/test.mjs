@@ -47,6 +47,8 @@ else {
     testsTogether(testFilesOfNpmTest(), temporary),
     // More than the two cores we can count on, because many tests mostly wait for clients to retry.
     3,
+    // For a dozen files on a busy machine.
+    20,
   )
 }
 
