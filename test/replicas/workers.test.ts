@@ -35,6 +35,7 @@ function pidOf(name: string): number {
   return Number(name.split('-').at(-2))
 }
 
+/** Two are enough for everything that is tested; a start of each costs more than a second of processor time. */
 const WORKERS = runLength(2, 3)
 
 /** What a worker leaves that is killed. */

@@ -7,7 +7,10 @@ import { redisMutations } from './redis-mutations.ts'
 import { Violation } from './witness.ts'
 import { simulateRemoteLanes } from './world.ts'
 
-/** Shows that the simulation detects each mutation of the scripts by the invariant that it breaks. */
+/**
+ * Shows that the simulation detects each mutation of the scripts by the invariant that it breaks.
+ * `npm test` tries a third of them, from all over the list, and `npm run test:slow` all.
+ */
 describe('a broken lane in Redis is caught by the simulation', () => {
   let server: RedisServer
   before(async () => void (server = await startRedis()))

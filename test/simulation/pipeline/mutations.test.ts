@@ -11,7 +11,10 @@ const schedules = 2500
 /** Some mistakes show only once in thousands of schedules. The first violation ends the search. */
 const brokenSchedules = 12_000
 
-/** Shows that the simulation can fail: it notices each break of the pipeline, by the rule that it breaks. */
+/**
+ * Shows that the simulation can fail: it notices each break of the pipeline, by the rule that it breaks.
+ * `npm test` tries a third of them, from all over the list, and `npm run test:slow` all.
+ */
 describe('a broken pipeline is caught by the simulation', () => {
   const source = new URL('../../../src/inference/pipeline/pipeline.ts', import.meta.url)
   const mutants = mutantsOf<{ createPipeline: CreatePipeline }>(source)
