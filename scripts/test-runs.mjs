@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -54,6 +55,50 @@ export function isUnitTest(file) {
 export function testFilesOfNpmTest() {
   const separate = Object.values(separateTests).map(({ folder }) => join('test', folder, '/'))
   return testFiles().filter((file) => file === shortBrowserTest || !separate.some((folder) => file.startsWith(folder)))
+}
+
+/** How many files of a folder share a process in `npm test`: enough to save most of the loading, few enough for an even load. */
+const TOGETHER_MAX = 12
+/** Not in a process with others, because of what they do to their own: they replace globals, or measure the whole process. */
+const ALONE = /globalThis\.\w+ = |process\.on\('worker'|process\.memoryUsage/
+/** Not in a process with a service or with calls of it: a timer of fetch that is set while timers are mocked never fires. */
+const MOCKS_TIMERS = /mock\.timers|hand-clock/
+const SHARED_STAGE = join('test', 'support', 'shared-stage.ts')
+
+/**
+ * The files for the test runner, which starts a process for each. Loading the service costs most tests more than they do
+ * themselves, so the tests of a feature share processes: files written to `folder`, in which each test file is a suite.
+ */
+export function testsTogether(files, folder) {
+  const groups = Map.groupBy(files, (file) => {
+    const [top, feature] = file.split('/')
+    const text = readFileSync(join(root, file), 'utf8')
+    const isOfFeature = top === 'test' && existsSync(join(root, 'src', feature))
+    const mocksTimers = MOCKS_TIMERS.test(text)
+    if (!isOfFeature || ALONE.test(text) || (mocksTimers && HTTP_TEST.test(file))) return 'alone'
+    return mocksTimers ? `${feature}-with-mocked-timers` : feature
+  })
+  const alone = groups.get('alone') ?? []
+  groups.delete('alone')
+  const together = [...groups].flatMap(([name, ofGroup]) => {
+    const processes = Math.ceil(ofGroup.length / TOGETHER_MAX)
+    return Array.from({ length: processes }, (_, index) => {
+      const path = join(folder, `${name}-${index + 1}.test.mjs`)
+      writeFileSync(path, suitesOf(ofGroup.filter((_, place) => place % processes === index)))
+      return path
+    })
+  })
+  return [...together, ...alone]
+}
+
+/** The shared stage is imported first, outside every suite, so that its service lasts for all of them. */
+function suitesOf(files) {
+  return [
+    `import { describe } from 'node:test'`,
+    ...(files.some((file) => HTTP_TEST.test(file)) ? [`import '${join(root, SHARED_STAGE)}'`] : []),
+    ...files.map((file) => `describe('${file}', async () => void (await import('${join(root, file)}')))`),
+    '',
+  ].join('\n')
 }
 
 /** The test files of `npm test` that `npm run test:slow` repeats, with longer runs. */

@@ -1,11 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Looks again and again until it is so; a test that waits in vain says for what. */
+/**
+ * Checks again and again until it is so; a test that waits in vain says for what. It pauses three times as long as a check
+ * takes, because some are commands: without a pause, waiting would take the processor from what is waited for.
+ */
 export async function eventually(what: string, isSo: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
   const until = performance.now() + ms
-  while (!(await isSo())) {
+  for (;;) {
+    const from = performance.now()
+    if (await isSo()) return
     if (performance.now() > until) throw new Error(`not within ${ms} ms: ${what}`)
-    await sleep(5)
+    await sleep(5 + 3 * (performance.now() - from))
   }
 }
 
