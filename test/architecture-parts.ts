@@ -106,7 +106,7 @@ const features: readonly Part[] = [
   },
   ...chatForms.map((part) => ({
     part,
-    may: [...endpointParts, 'inference/chat', 'inference/generation'],
+    may: [...endpointParts, 'inference/chat', 'inference/generation', 'server'],
     packages: ['typebox'],
   })),
   {

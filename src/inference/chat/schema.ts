@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox'
 import {
+  exampleCreated,
+  exampleModel,
   generationParameters as shared,
   generationUsageSchema,
   idText,
@@ -118,16 +120,19 @@ export type ChatMessage = Static<typeof message>
 export type ImagePart = Static<typeof imagePart>
 
 export const chatResponseSchema = Type.Object({
-  id: Type.String(),
+  id: Type.String({ example: 'chatcmpl-01k3zq8v6t' }),
   object: Type.Literal('chat.completion'),
-  created: Type.Integer({ description: 'Unix seconds.' }),
-  model: Type.String(),
+  created: Type.Integer({ description: 'Unix seconds.', example: exampleCreated }),
+  model: Type.String({ example: exampleModel }),
   choices: Type.Array(
     Type.Object({
       index: Type.Integer(),
       message: Type.Object({
         role: Type.Literal('assistant'),
-        content: Type.Union([Type.String(), Type.Null()]),
+        content: Type.Union([
+          Type.String({ example: 'A weir is a low dam that controls the flow of a river.' }),
+          Type.Null(),
+        ]),
         refusal: Type.Union([Type.String(), Type.Null()]),
         reasoning_content: Type.Optional(Type.String()),
         tool_calls: Type.Optional(
@@ -144,42 +149,17 @@ export const chatResponseSchema = Type.Object({
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls', 'content_filter']),
     }),
   ),
-  usage: generationUsageSchema,
+  usage: generationUsageSchema(27, 14),
 })
 
 export const chatExample = {
   request: {
-    model: 'huggingfacetb/smollm2-135m-instruct',
+    model: exampleModel,
     messages: [
       { role: 'system', content: 'You answer in one sentence.' },
       { role: 'user', content: 'What is a weir?' },
     ],
     max_tokens: 100,
-  },
-  answer: {
-    id: 'chatcmpl-01k3zq8v6t',
-    object: 'chat.completion',
-    created: 1795000000,
-    model: 'huggingfacetb/smollm2-135m-instruct',
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: 'assistant',
-          content: 'A weir is a low dam that controls the flow of a river.',
-          refusal: null,
-        },
-        logprobs: null,
-        finish_reason: 'stop',
-      },
-    ],
-    usage: {
-      prompt_tokens: 27,
-      completion_tokens: 14,
-      total_tokens: 41,
-      prompt_tokens_details: { cached_tokens: 0 },
-      completion_tokens_details: { reasoning_tokens: 0 },
-    },
   },
   stream: `data: {"id":"chatcmpl-01k3zq8v6t","object":"chat.completion.chunk","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"delta":{"role":"assistant","content":"A weir"},"logprobs":null,"finish_reason":null}]}
 

@@ -1,5 +1,11 @@
 import { Type, type Static } from 'typebox'
-import { generationParameters as shared, generationUsageSchema, modelParameter } from '../request/shared-schema.ts'
+import {
+  exampleCreated,
+  exampleModel,
+  generationParameters as shared,
+  generationUsageSchema,
+  modelParameter,
+} from '../request/shared-schema.ts'
 
 /** The wire shapes of the legacy /completions. */
 
@@ -32,37 +38,23 @@ export const completionsRequestSchema = Type.Object({
 export type CompletionsRequest = Static<typeof completionsRequestSchema>
 
 export const completionsResponseSchema = Type.Object({
-  id: Type.String(),
+  id: Type.String({ example: 'cmpl-01k3zq8v6t' }),
   object: Type.Literal('text_completion'),
-  created: Type.Integer(),
-  model: Type.String(),
+  created: Type.Integer({ example: exampleCreated }),
+  model: Type.String({ example: exampleModel }),
   choices: Type.Array(
     Type.Object({
       index: Type.Integer(),
-      text: Type.String(),
+      text: Type.String({ example: ' a low dam across a river.' }),
       logprobs: Type.Union([Type.Object({}), Type.Null()]),
       finish_reason: Type.Enum(['stop', 'length', 'content_filter']),
     }),
   ),
-  usage: generationUsageSchema,
+  usage: generationUsageSchema(4, 7),
 })
 
 export const completionsExample = {
-  request: { model: 'huggingfacetb/smollm2-135m-instruct', prompt: 'A weir is', max_tokens: 20 },
-  answer: {
-    id: 'cmpl-01k3zq8v6t',
-    object: 'text_completion',
-    created: 1795000000,
-    model: 'huggingfacetb/smollm2-135m-instruct',
-    choices: [{ index: 0, text: ' a low dam across a river.', logprobs: null, finish_reason: 'stop' }],
-    usage: {
-      prompt_tokens: 4,
-      completion_tokens: 7,
-      total_tokens: 11,
-      prompt_tokens_details: { cached_tokens: 0 },
-      completion_tokens_details: { reasoning_tokens: 0 },
-    },
-  },
+  request: { model: exampleModel, prompt: 'A weir is', max_tokens: 20 },
   stream: `data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":" a low dam","logprobs":null,"finish_reason":null}]}
 
 data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}

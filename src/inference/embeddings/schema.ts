@@ -31,20 +31,17 @@ export const embeddingsResponseSchema = Type.Object({
       index: Type.Integer(),
       embedding: Type.Union([Type.Array(Type.Number()), Type.String()]),
     }),
+    {
+      example: [
+        { object: 'embedding', index: 0, embedding: [0.021, -0.083, 0.047] },
+        { object: 'embedding', index: 1, embedding: [-0.015, 0.062, 0.009] },
+      ],
+    },
   ),
-  model: Type.String(),
-  usage: inputUsageSchema,
+  model: Type.String({ example: 'sentence-transformers/all-minilm-l6-v2' }),
+  usage: inputUsageSchema(10),
 })
 
 export const embeddingsExample = {
   request: { model: 'sentence-transformers/all-minilm-l6-v2', input: ['A low dam', 'A tall tree'] },
-  answer: {
-    object: 'list',
-    data: [
-      { object: 'embedding', index: 0, embedding: [0.021, -0.083, 0.047] },
-      { object: 'embedding', index: 1, embedding: [-0.015, 0.062, 0.009] },
-    ],
-    model: 'sentence-transformers/all-minilm-l6-v2',
-    usage: { prompt_tokens: 10, total_tokens: 10 },
-  },
 }

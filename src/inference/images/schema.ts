@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { idText, modelParameter } from '../request/shared-schema.ts'
+import { exampleCreated, idText, modelParameter } from '../request/shared-schema.ts'
 
 /** The wire shapes of /images/generations. */
 
@@ -34,10 +34,10 @@ export const imagesRequestSchema = Type.Object({
 export type ImagesRequest = Static<typeof imagesRequestSchema>
 
 export const imagesResponseSchema = Type.Object({
-  created: Type.Integer({ description: 'Unix seconds.' }),
+  created: Type.Integer({ description: 'Unix seconds.', example: exampleCreated }),
   data: Type.Array(
     Type.Object({
-      b64_json: Type.Optional(Type.String()),
+      b64_json: Type.Optional(Type.String({ example: 'iVBORw0KGgoAAAANSUhEUg==' })),
       url: Type.Optional(Type.String({ description: 'Works for a limited time, without a key.' })),
       revised_prompt: Type.Optional(Type.String()),
     }),
@@ -46,5 +46,4 @@ export const imagesResponseSchema = Type.Object({
 
 export const imagesExample = {
   request: { model: 'weir/starter-image', prompt: 'A weir in the morning light', size: '512x512' },
-  answer: { created: 1795000000, data: [{ b64_json: 'iVBORw0KGgoAAAANSUhEUg==' }] },
 }

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
 import {
+  exampleModel,
   generationParameters as shared,
   idText,
   modelParameter,
@@ -112,24 +113,25 @@ export type ResultBlock = Static<typeof resultBlock>
 export type MessagesTool = Static<typeof tool>
 
 const usage = Type.Object({
-  input_tokens: Type.Integer({ description: 'Without the cached ones.' }),
+  input_tokens: Type.Integer({ description: 'Without the cached ones.', example: 27 }),
   cache_creation_input_tokens: Type.Integer(),
   cache_read_input_tokens: Type.Integer(),
-  output_tokens: Type.Integer(),
+  output_tokens: Type.Integer({ example: 14 }),
   output_tokens_details: Type.Object({ thinking_tokens: Type.Integer() }),
 })
 
 export const messagesResponseSchema = Type.Object({
-  id: Type.String(),
+  id: Type.String({ example: 'msg_01k3zq8v6t' }),
   type: Type.Literal('message'),
   role: Type.Literal('assistant'),
-  model: Type.String(),
+  model: Type.String({ example: exampleModel }),
   content: Type.Array(
     Type.Union([
       Type.Object({ type: Type.Literal('text'), text: Type.String() }),
       Type.Object({ type: Type.Literal('thinking'), thinking: Type.String(), signature: Type.String() }),
       Type.Object({ type: Type.Literal('tool_use'), id: Type.String(), name: Type.String(), input: Type.Object({}) }),
     ]),
+    { example: [{ type: 'text', text: 'A weir is a low dam that controls the flow of a river.' }] },
   ),
   stop_reason: Type.Enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal']),
   stop_sequence: Type.Union([Type.String(), Type.Null()]),
@@ -148,33 +150,16 @@ export const messagesErrorSchema = Type.Object({
   request_id: Type.String(),
 })
 
-export const countTokensResponseSchema = Type.Object({ input_tokens: Type.Integer() })
+export const countTokensResponseSchema = Type.Object({ input_tokens: Type.Integer({ example: 27 }) })
 
 const request = {
-  model: 'huggingfacetb/smollm2-135m-instruct',
+  model: exampleModel,
   system: 'You answer in one sentence.',
   messages: [{ role: 'user', content: 'What is a weir?' }],
 }
 
 export const messagesExample = {
   request: { ...request, max_tokens: 100 },
-  answer: {
-    id: 'msg_01k3zq8v6t',
-    type: 'message',
-    role: 'assistant',
-    model: 'huggingfacetb/smollm2-135m-instruct',
-    content: [{ type: 'text', text: 'A weir is a low dam that controls the flow of a river.' }],
-    stop_reason: 'end_turn',
-    stop_sequence: null,
-    stop_details: null,
-    usage: {
-      input_tokens: 27,
-      cache_creation_input_tokens: 0,
-      cache_read_input_tokens: 0,
-      output_tokens: 14,
-      output_tokens_details: { thinking_tokens: 0 },
-    },
-  },
   stream: `event: message_start
 data: {"type":"message_start","message":{"id":"msg_01k3zq8v6t","type":"message","role":"assistant","model":"huggingfacetb/smollm2-135m-instruct","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":27,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0,"output_tokens_details":{"thinking_tokens":0}}}}
 
@@ -196,4 +181,4 @@ data: {"type":"message_stop"}
 `,
 }
 
-export const countTokensExample = { request, answer: { input_tokens: 27 } }
+export const countTokensExample = request

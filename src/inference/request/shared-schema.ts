@@ -55,14 +55,20 @@ export const generationParameters = {
   user: Type.Optional(idText),
 }
 
-/** The usage of chat and text completion. */
-export const generationUsageSchema = Type.Object({
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
-  total_tokens: Type.Integer(),
-  prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
-  completion_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
-})
+/** The model and the time in examples. */
+export const exampleModel = 'huggingfacetb/smollm2-135m-instruct'
+export const exampleCreated = 1795000000
+
+/** The usage of chat and text completion, with that of an example. */
+export const generationUsageSchema = (input: number, output: number) =>
+  Type.Object({
+    prompt_tokens: Type.Integer({ example: input }),
+    completion_tokens: Type.Integer({ example: output }),
+    total_tokens: Type.Integer({ example: input + output }),
+    prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
+    completion_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
+  })
 
 /** The usage of endpoints that generate no text. */
-export const inputUsageSchema = Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() })
+export const inputUsageSchema = (input: number) =>
+  Type.Object({ prompt_tokens: Type.Integer({ example: input }), total_tokens: Type.Integer({ example: input }) })

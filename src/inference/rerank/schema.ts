@@ -28,20 +28,20 @@ export const rerankRequestSchema = Type.Object({
 export type RerankRequest = Static<typeof rerankRequestSchema>
 
 export const rerankResponseSchema = Type.Object({
-  id: Type.String(),
-  model: Type.String(),
+  id: Type.String({ example: 'rerank-01k3zq8v6t' }),
+  model: Type.String({ example: 'baai/bge-reranker-v2-m3' }),
   results: Type.Array(
     Type.Object({
       index: Type.Integer(),
-      relevance_score: Type.Number({ minimum: 0, maximum: 1 }),
-      document: Type.Optional(Type.Object({ text: Type.String() })),
+      relevance_score: Type.Number({ minimum: 0, maximum: 1, example: 0.97 }),
+      document: Type.Optional(Type.Object({ text: Type.String() }, { example: { text: 'A weir is a low dam.' } })),
     }),
   ),
   meta: Type.Object({
-    api_version: Type.Object({ version: Type.String() }),
-    billed_units: Type.Object({ search_units: Type.Integer() }),
+    api_version: Type.Object({ version: Type.String({ example: '2' }) }),
+    billed_units: Type.Object({ search_units: Type.Integer({ example: 1 }) }),
   }),
-  usage: inputUsageSchema,
+  usage: inputUsageSchema(24),
 })
 
 /** The wire shapes of /reranking, which is NVIDIA's schema: passages in, raw logits out. */
@@ -57,8 +57,13 @@ export const rerankingRequestSchema = Type.Object({
 export type RerankingRequest = Static<typeof rerankingRequestSchema>
 
 export const rerankingResponseSchema = Type.Object({
-  rankings: Type.Array(Type.Object({ index: Type.Integer(), logit: Type.Number() })),
-  usage: inputUsageSchema,
+  rankings: Type.Array(Type.Object({ index: Type.Integer(), logit: Type.Number() }), {
+    example: [
+      { index: 0, logit: 4.25 },
+      { index: 1, logit: -7.5 },
+    ],
+  }),
+  usage: inputUsageSchema(24),
 })
 
 export const rerankExample = {
@@ -69,13 +74,6 @@ export const rerankExample = {
     top_n: 1,
     return_documents: true,
   },
-  answer: {
-    id: 'rerank-01k3zq8v6t',
-    model: 'baai/bge-reranker-v2-m3',
-    results: [{ index: 0, relevance_score: 0.97, document: { text: 'A weir is a low dam.' } }],
-    meta: { api_version: { version: '2' }, billed_units: { search_units: 1 } },
-    usage: { prompt_tokens: 24, total_tokens: 24 },
-  },
 }
 
 export const rerankingExample = {
@@ -83,12 +81,5 @@ export const rerankingExample = {
     model: 'nvidia/llama-3.2-nv-rerankqa-1b-v2',
     query: { text: 'What holds back a river?' },
     passages: [{ text: 'A weir is a low dam.' }, { text: 'A heron eats fish.' }],
-  },
-  answer: {
-    rankings: [
-      { index: 0, logit: 4.25 },
-      { index: 1, logit: -7.5 },
-    ],
-    usage: { prompt_tokens: 24, total_tokens: 24 },
   },
 }

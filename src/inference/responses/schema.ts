@@ -1,5 +1,8 @@
 import { Type, type Static, type TSchema } from 'typebox'
+import { exampleOf } from '../../server/common-schema.ts'
 import {
+  exampleCreated,
+  exampleModel,
   generationParameters as shared,
   idText,
   metadata,
@@ -164,39 +167,79 @@ const outputItem = Type.Union([
   Type.Object({ id: Type.String(), type: Type.Literal('custom_tool_call'), status, ...called, input: Type.String() }),
 ])
 
+const usage = Type.Object({
+  input_tokens: Type.Integer({ example: 27 }),
+  input_tokens_details: Type.Object({ cached_tokens: Type.Integer(), cache_write_tokens: Type.Integer() }),
+  output_tokens: Type.Integer({ example: 14 }),
+  output_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
+  total_tokens: Type.Integer({ example: 41 }),
+})
+
+const text = 'A weir is a low dam that controls the flow of a river.'
+const messageExample = {
+  id: 'msg_01k3zq8v6t_0',
+  type: 'message',
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text, annotations: [], logprobs: [] }],
+}
+
 export const responsesResponseSchema = Type.Object({
-  id: Type.String(),
+  id: Type.String({ example: 'resp_01k3zq8v6t' }),
   object: Type.Literal('response'),
-  created_at: Type.Integer({ description: 'Unix seconds.' }),
+  created_at: Type.Integer({ description: 'Unix seconds.', example: exampleCreated }),
   status: Type.Enum(['completed', 'incomplete', 'failed', 'in_progress']),
-  model: Type.String(),
-  output: Type.Array(outputItem),
+  model: Type.String({ example: exampleModel }),
+  output: Type.Array(outputItem, { example: [messageExample] }),
   error: nullable(Type.Object({ code: Type.String(), message: Type.String() })),
   incomplete_details: nullable(Type.Object({ reason: Type.String() })),
-  usage: nullable(
-    Type.Object({
-      input_tokens: Type.Integer(),
-      input_tokens_details: Type.Object({ cached_tokens: Type.Integer(), cache_write_tokens: Type.Integer() }),
-      output_tokens: Type.Integer(),
-      output_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
-      total_tokens: Type.Integer(),
-    }),
-  ),
+  usage: { ...nullable(usage), example: exampleOf(usage) },
   background: Type.Boolean(),
   instructions: Type.Null({ description: 'The prompt is not repeated.' }),
-  max_output_tokens: nullable(Type.Integer()),
+  max_output_tokens: nullable(Type.Integer({ example: 100 })),
   max_tool_calls: Type.Null(),
   metadata: Type.Object({}, { additionalProperties: Type.String() }),
-  parallel_tool_calls: Type.Boolean(),
+  parallel_tool_calls: Type.Boolean({ example: true }),
   previous_response_id: Type.Null(),
   reasoning: Type.Object({ effort: nullable(Type.String()), summary: Type.Null() }),
-  service_tier: Type.String(),
+  service_tier: Type.String({ example: 'default' }),
   store: Type.Literal(false),
   temperature: nullable(Type.Number()),
-  text: Type.Object({ format: Type.Object({ type: Type.String() }) }),
-  tool_choice: Type.String(),
-  tools: Type.Array(Type.Object({}), { description: 'Empty: the tools are not repeated.' }),
+  text: Type.Object({ format: Type.Object({ type: Type.String({ example: 'text' }) }) }),
+  tool_choice: Type.String({ example: 'auto' }),
+  tools: Type.Array(Type.Object({}), { description: 'Empty: the tools are not repeated.', example: [] }),
   top_logprobs: Type.Integer(),
   top_p: nullable(Type.Number()),
-  truncation: Type.String(),
+  truncation: Type.String({ example: 'disabled' }),
 })
+
+const answer = exampleOf(responsesResponseSchema) as object
+
+export const responsesExample = {
+  request: {
+    model: exampleModel,
+    instructions: 'You answer in one sentence.',
+    input: 'What is a weir?',
+    max_output_tokens: 100,
+  },
+  /** The first and the last events, and one from in between. */
+  stream: [
+    {
+      type: 'response.created',
+      sequence_number: 0,
+      response: { ...answer, status: 'in_progress', output: [], usage: null },
+    },
+    {
+      type: 'response.output_text.delta',
+      sequence_number: 4,
+      item_id: messageExample.id,
+      output_index: 0,
+      content_index: 0,
+      delta: 'A weir',
+      logprobs: [],
+    },
+    { type: 'response.completed', sequence_number: 20, response: answer },
+  ]
+    .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+    .join(''),
+}

@@ -24,8 +24,8 @@ export function countTokensRoutes(parts: InferenceParts): readonly KeyRoute[] {
     summary: 'Count the tokens of messages',
     description:
       'The input tokens that a request to /messages with the same fields would have. It is an estimate, made without the engine; the usage of an answer has the exact count. Nothing is billed. Also at /v1/messages/count_tokens.',
-    request: { contentType: 'application/json', schema: countTokensRequestSchema, example: countTokensExample.request },
-    response: jsonResponse(countTokensResponseSchema, countTokensExample.answer),
+    request: { contentType: 'application/json', schema: countTokensRequestSchema, example: countTokensExample },
+    response: jsonResponse(countTokensResponseSchema),
     errors: inferenceErrors,
     errorShape: { schema: messagesErrorSchema, body: messagesError },
     answer: async ({ exchange, caller }) => {

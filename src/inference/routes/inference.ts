@@ -5,6 +5,7 @@ import { readJson, parsedObject } from '../../server/body.ts'
 import { textSchema } from '../../server/common-schema.ts'
 import type { Exchange } from '../../server/exchange.ts'
 import { jsonEndpoints, type InferenceParts, type JsonEndpoint } from './json-endpoints.ts'
+import { jsonResponse } from '../../server/route.ts'
 import { belowV1, keyRoute, type KeyRoute } from '../../server/key-route.ts'
 import { type FindModel, prepareInThread, type Preparation, type Prepared } from './prepare-in-thread.ts'
 import { inferenceErrors, leftOutHeaders, queueHeaders, resolveFor, runJob } from './run-job.ts'
@@ -26,7 +27,7 @@ export function inferenceRoutes(parts: InferenceParts): readonly KeyRoute[] {
       response: {
         status: 200,
         content: {
-          'application/json': { schema: response, example: example.answer },
+          ...jsonResponse(response).content,
           ...(example.stream ? { 'text/event-stream': { schema: textSchema, example: example.stream } } : {}),
         },
         headers: endpoint.formOf ? { ...queueHeaders, ...leftOutHeaders } : queueHeaders,

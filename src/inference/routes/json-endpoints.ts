@@ -20,9 +20,8 @@ import {
   messagesResponseSchema,
 } from '../messages/schema.ts'
 import { responsesError } from '../responses/errors.ts'
-import { responsesExample } from '../responses/example.ts'
 import { responsesJob, prepareResponses } from '../responses/job.ts'
-import { responsesRequestSchema, responsesResponseSchema } from '../responses/schema.ts'
+import { responsesExample, responsesRequestSchema, responsesResponseSchema } from '../responses/schema.ts'
 import { refusedStream } from '../responses/stream.ts'
 import { prepareRerank, prepareReranking, rankingJob } from '../rerank/job.ts'
 import {
@@ -55,7 +54,7 @@ export interface JsonEndpoint extends InferenceEndpoint {
   readonly request: TObject
   readonly response: TSchema
   /** Whether it supports streaming: the answer is an event stream if the request has stream: true. */
-  readonly example: { readonly request: object; readonly answer: object; readonly stream?: string }
+  readonly example: { readonly request: object; readonly stream?: string }
   /** The format of errors, if the API has its own. */
   readonly errorShape?: ErrorShape
   /** Some clients require the path below /v1 as well. */
