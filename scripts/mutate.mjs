@@ -10,6 +10,8 @@ import { copyOfTree, endRunningTests, firstFailure, isTimeout, isUnitTest, testF
 const SCORE_MIN = 85
 /** A mutant that makes two tests hang would make most of them hang. */
 const HANGS_MAX = 2
+/** Reads the schemas and tables of all modules, without a call that the map of the tests could show. */
+const REFERENCES = 'test/references.test.ts'
 const HELP = `node scripts/mutate.mjs [OPTION …]
 
 Changes the sources a little, one place at a time, in copies of the working tree, and runs the tests that reach the
@@ -159,7 +161,8 @@ function reachingTests({ file, start, top }) {
   if (top === undefined) return map.reaching(file, texts.get(file), start)
   const users = usesOf(top, file)
   if (users.length === 0) return map.calling(file).length > 0 ? map.calling(file) : map.loading(file)
-  return unique(users.flatMap((use) => map.reaching(use.file, texts.get(use.file), use.offset)))
+  const readers = map.loading(file).filter(({ test }) => test === REFERENCES || textOf(test).includes(`/${file}'`))
+  return unique([...readers, ...users.flatMap((use) => map.reaching(use.file, texts.get(use.file), use.offset))])
 }
 
 /** Where a constant of a module is used. It has its value when the module is loaded, but no test sees it there. */

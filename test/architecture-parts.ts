@@ -687,6 +687,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'reload/reloading.ts',
     'routes/health.ts',
     'routes/metrics.ts',
+    'routes/operator-health.ts',
     'routes/reload.ts',
     'running-service.ts',
     'system-disk.ts',

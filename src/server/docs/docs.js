@@ -91,22 +91,20 @@ for (const block of document.querySelectorAll('main pre:not(.try pre)')) {
   button.type = 'button'
   button.className = 'copy'
   button.textContent = 'Copy'
-  button.addEventListener('click', async () => {
-    button.textContent = (await isCopied(block.querySelector('code'))) ? 'Copied' : 'Press Ctrl+C'
-    setTimeout(() => (button.textContent = 'Copy'), 2000)
-  })
+  button.addEventListener('click', () => void copy(block.querySelector('code'), button))
   block.append(button)
 }
 
 /** Browsers allow the clipboard only on pages with HTTPS and on localhost. Elsewhere, select the text. */
-async function isCopied(element) {
+async function copy(element, button) {
   try {
     await navigator.clipboard.writeText(element.textContent)
-    return true
+    button.textContent = 'Copied'
   } catch {
     getSelection().selectAllChildren(element)
-    return false
+    button.textContent = 'Press Ctrl+C'
   }
+  setTimeout(() => (button.textContent = 'Copy'), 2000)
 }
 
 const keys = document.querySelectorAll('input[name=key]')
