@@ -143,7 +143,12 @@ function filesOfTree() {
   const { status, stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: root,
   })
-  if (status === 0) return stdout.toString().split('\0').filter(Boolean)
+  // Git still lists a file that was deleted without a commit.
+  if (status === 0)
+    return stdout
+      .toString()
+      .split('\0')
+      .filter((file) => file !== '' && existsSync(join(root, file)))
   return readdirSync(root).filter((name) => !['node_modules', 'data', '.git', 'weir.yaml', '.env'].includes(name))
 }
 

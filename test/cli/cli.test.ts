@@ -109,7 +109,7 @@ describe('a command', () => {
     const key = await json('keys', 'create', '--workspace', 'acme')
     assert.deepEqual(Object.keys(key), ['id', 'key', 'workspace'])
     const revoked = await json('keys', 'revoke', String(key['id']))
-    const details = ['id', 'workspace', 'name', 'created', 'expires_at', 'last_used_at', 'revoked']
+    const details = ['id', 'workspace', 'redacted', 'name', 'created', 'expires_at', 'last_used_at', 'revoked']
     assert.deepEqual(Object.keys(revoked), details)
     assert.deepEqual(await json('keys', 'list', '--workspace', 'acme'), { object: 'list', data: [revoked], next: null })
 
@@ -159,7 +159,7 @@ describe('a command', () => {
       ['workspaces set taken --spend-limit none --hard', 1, /'spend_limit_kind' needs a spend limit/],
       ['workspaces set taken --requests-per-minute many', 1, /must be an integer from 1 to 100000000/],
       ['workspaces set none --requests-per-minute 5', 1, /There is no workspace "none"/],
-      ['keys', 2, /choose an action: create, list or revoke/],
+      ['keys', 2, /choose an action: create, list, set or revoke/],
       ['keys create', 2, /--workspace is required/],
       ['keys create --workspace none', 1, /There is no workspace "none"/],
       ['keys revoke', 2, /give the id of the key/],
