@@ -9,16 +9,23 @@ export interface Ending {
 
 export function OutcomeState({ of: { outcome, http_status, error_code } }: { of: Ending }) {
   if (outcome === 'completed') return <State is="good">completed</State>
-  const error = [http_status, error_code].filter((it) => it !== null).join(' ')
   return (
     <>
       <State is="warn">{outcome.replaceAll('_', ' ')}</State>
-      {error === '' ? null : (
-        <>
-          <br />
-          <code class="small soft">{error}</code>
-        </>
+      {http_status === null && error_code === null ? null : (
+        <div class="small soft">
+          {http_status} {error_code === null ? null : <ErrorLink code={error_code} />}
+        </div>
       )}
     </>
+  )
+}
+
+/** An error code, with its cause and its remedy a click away. */
+export function ErrorLink({ code }: { code: string }) {
+  return (
+    <a href={`/docs#error-${code}`}>
+      <code>{code}</code>
+    </a>
   )
 }

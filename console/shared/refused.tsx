@@ -4,6 +4,7 @@ import { count } from './format.ts'
 import { counts } from './measures.ts'
 import { requestPath } from './request-path.ts'
 import { Empty, Moment, Ready, State, Table, type Column } from './parts.tsx'
+import { ErrorLink } from './outcome.tsx'
 
 /** Requests that were refused before they reached a model: counts over time by code and key, and the newest ones. */
 
@@ -194,7 +195,7 @@ export function NewestRefused<Request extends RefusedRequest>({
 export function ErrorCode({ of: { http_status, error_code } }: { of: ErrorFields }) {
   return (
     <State is="warn">
-      {http_status} <code>{error_code}</code>
+      {http_status} <ErrorLink code={error_code} />
     </State>
   )
 }

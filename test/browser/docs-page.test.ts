@@ -68,6 +68,15 @@ describe('the docs page', () => {
     await page.waitForURL(/\/console/)
   })
 
+  it('explains the error of a request, one click from the console', async () => {
+    const { 'x-request-id': id = '' } = Object.fromEntries((await stage.weir.chat({ model: 'no/model' })).headers)
+    const { page, go } = await stage.visitor()
+    await go(`/requests/${id}`)
+    await page.getByRole('link', { name: 'model_not_found' }).click()
+    await page.waitForURL(/\/docs#error-model_not_found$/)
+    assert.match(await page.locator('dl > :target').innerText(), /Take an id or alias from GET \/models/)
+  })
+
   it('is accessible, and fits on a phone', async () => {
     for (const options of [{}, { dark: true }, { phone: true }]) {
       const page = await reader(options)

@@ -69,7 +69,9 @@ describe('the docs page', () => {
       'outer.middle',
       'outer.middle.inner',
     ])
-    const depths = [...page.matchAll(/<div id="x\.request\.[^"]+" class="depth-(-?\d)"><dt>/g)].map((match) => Number(match[1]))
+    const depths = [...page.matchAll(/<div id="x\.request\.[^"]+" class="depth-(-?\d)"><dt>/g)].map((match) =>
+      Number(match[1]),
+    )
     assert.deepEqual(depths, [0, 1, 1, 1, 0, 1, 2])
     assert.ok(page.includes('An integer of at least 1.'))
     assert.match(page, /content\[\].type<\/code> <em>required/)
