@@ -95,7 +95,7 @@ describe('the models page', () => {
     await assertAccessible(page)
     await context.setOffline(false)
     await page.getByRole('button', { name: 'Try again' }).click()
-    await page.getByText('This month').waitFor()
+    await page.getByRole('heading', { name: 'This month' }).waitFor()
     await page.getByText('Nothing was used in this period').waitFor()
     assert.equal(await page.locator('.notice').count(), 0)
     await context.close()

@@ -36,7 +36,7 @@ describe('a model that is not downloaded', () => {
 
   it('is marked the same way in the console of the operator', async () => {
     await page.goto(await started.service.operatorConsoleLink())
-    await page.getByRole('heading', { name: 'Queues' }).waitFor()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.goto(`${started.service.adminUrl}/console/engines`)
     const row = page.getByRole('row').filter({ hasText: PULLED_MODEL })
     await row.getByText('Not downloaded', { exact: true }).waitFor()

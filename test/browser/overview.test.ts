@@ -56,7 +56,7 @@ describe('the overview of a workspace', () => {
     await chat.text()
     const newest = page.getByRole('region', { name: 'Newest requests' }).last()
     const id = chat.headers.get('x-request-id') ?? ''
-    await newest.locator(`a[href="/console/usage/${id}"]`).waitFor()
+    await newest.locator(`a[href="/console/requests/${id}"]`).waitFor()
     await page.getByRole('link', { name: 'All keys' }).click()
     await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
   })
