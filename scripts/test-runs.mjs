@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { root, runtime } from './bootstrap.mjs'
 
 /** Folders of test/ with their own command. Tests with real weights use every core, so they run one after another. */
@@ -93,10 +94,11 @@ export function testsTogether(files, folder) {
 
 /** The shared stage is imported first, outside every suite, so that its service lasts for all of them. */
 function suitesOf(files) {
+  const address = (file) => JSON.stringify(pathToFileURL(join(root, file)).href)
   return [
     `import { describe } from 'node:test'`,
-    ...(files.some((file) => HTTP_TEST.test(file)) ? [`import '${join(root, SHARED_STAGE)}'`] : []),
-    ...files.map((file) => `describe('${file}', async () => void (await import('${join(root, file)}')))`),
+    ...(files.some((file) => HTTP_TEST.test(file)) ? [`import ${address(SHARED_STAGE)}`] : []),
+    ...files.map((file) => `describe(${JSON.stringify(file)}, async () => void (await import(${address(file)})))`),
     '',
   ].join('\n')
 }

@@ -974,7 +974,7 @@ export interface Operations {
     answer: {
       object: 'list'
       data: readonly {
-        workspace: string
+        workspace: string | null
         request_id: string
         model: string
         lane: string

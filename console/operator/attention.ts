@@ -26,7 +26,8 @@ export interface OperatorState {
   readonly spent: ReadonlyMap<string, string>
 }
 
-const DISK_LOW = 0.1
+/** The share of the disk below which its free space needs attention. */
+export const DISK_LOW = 0.1
 const LIMIT_NEAR = 0.9
 const QUEUE_NEAR = 0.8
 const JOURNAL_LATE_MS = 60_000

@@ -3,6 +3,7 @@ import { useData } from '../shared/data.ts'
 import { brief, clock, date, milliseconds, picoAud, sydneyDate, time } from '../shared/format.ts'
 import { OutcomeState } from '../shared/outcome.tsx'
 import { Empty, Ready, Table } from '../shared/parts.tsx'
+import { requestPath } from '../shared/request-path.ts'
 import { api, type Answer, type Sample } from './api.ts'
 import { workspacePath } from './paths.ts'
 import { WorkspaceField } from './workspace-field.tsx'
@@ -118,15 +119,17 @@ function LiveFilter({
 const columns = [
   {
     title: 'Settled',
-    cell: ({ settled }: Row) => (
-      <time dateTime={settled} title={time(settled)} class="unbroken">
-        {sydneyDate(Date.parse(settled)) === sydneyDate(Date.now()) ? clock(settled) : date(settled)}
-      </time>
+    cell: ({ request_id: id, settled }: Row) => (
+      <a href={requestPath(id)}>
+        <time dateTime={settled} title={time(settled)} class="unbroken">
+          {sydneyDate(Date.parse(settled)) === sydneyDate(Date.now()) ? clock(settled) : date(settled)}
+        </time>
+      </a>
     ),
   },
   {
     title: 'Workspace',
-    cell: ({ workspace }: Row) => <a href={workspacePath(workspace)}>{workspace}</a>,
+    cell: ({ workspace }: Row) => (workspace === null ? '–' : <a href={workspacePath(workspace)}>{workspace}</a>),
   },
   { title: 'Model', cell: ({ model }: Row) => <span class="name-cell">{model}</span> },
   { title: 'Outcome', cell: (row: Row) => <OutcomeState of={row} /> },

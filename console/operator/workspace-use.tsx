@@ -1,9 +1,10 @@
 import { ChartGroup } from '../shared/chart.tsx'
 import { useData } from '../shared/data.ts'
 import { ago, count, date, exactAud, percent, sydneyDate } from '../shared/format.ts'
-import { Amount, Empty, Figures, Meter, Ready, State, Table } from '../shared/parts.tsx'
+import { KeyState } from '../shared/keys.tsx'
+import { Amount, Empty, Figures, Meter, Ready, Table } from '../shared/parts.tsx'
 import { CostChart, RequestsChart } from '../shared/usage-charts.tsx'
-import { api, type Answer, type Key, type Workspace } from './api.ts'
+import { api, type Answer, type Workspace } from './api.ts'
 
 /** What a workspace uses: its month against its limits, its last 30 days, its keys and its invoices. */
 
@@ -101,11 +102,11 @@ function Keys({ of: { data, next } }: { of: Answer<'listKeys'> }) {
           columns={[
             {
               title: 'Key',
-              cell: ({ id, name }) => (
+              cell: ({ redacted, name }) => (
                 <>
                   {name ?? <span class="soft">no name</span>}
                   <br />
-                  <code class="small soft">{id}</code>
+                  <code class="small soft">{redacted}</code>
                 </>
               ),
             },
@@ -116,15 +117,6 @@ function Keys({ of: { data, next } }: { of: Answer<'listKeys'> }) {
         />
       )}
     </section>
-  )
-}
-
-function KeyState({ of: { revoked, expires_at: expires } }: { of: Key }) {
-  if (revoked !== null) return <State is="idle">Revoked</State>
-  return expires !== null && Date.parse(expires) <= Date.now() ? (
-    <State is="idle">Expired</State>
-  ) : (
-    <State is="good">Valid</State>
   )
 }
 

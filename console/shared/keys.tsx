@@ -141,7 +141,7 @@ export function KeysPage<Key extends KeyRow>({
   )
 }
 
-function KeyState({ of: { revoked, expires_at: expires } }: { of: KeyRow }) {
+export function KeyState({ of: { revoked, expires_at: expires } }: { of: Pick<KeyRow, 'revoked' | 'expires_at'> }) {
   if (revoked !== null) return <State is="idle">Revoked {date(revoked)}</State>
   if (expires === null) return <State is="good">Valid</State>
   return Date.parse(expires) <= Date.now() ? (

@@ -1,5 +1,5 @@
 /** `npm run test:slow` runs every test file that imports this one again, with the long counts. */
-const isLongRun = process.env['WEIR_LONG_RUN'] === '1'
+export const isLongRun = process.env['WEIR_LONG_RUN'] === '1'
 
 /** How many cases a test tries: the first number in `npm test`, the second in `npm run test:slow`. */
 export function runLength(short: number, long: number): number {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Checks again and again until it is so; a test that waits in vain says for what. It pauses three times as long as a check
- * takes, because some are commands: without a pause, waiting would take the processor from what is waited for.
+ * Polls a condition until it holds. On timeout, the error names the condition. The pause between two polls is three times as
+ * long as a poll takes: some conditions run commands, and polling them without a pause would starve the process under test.
  */
 export async function eventually(what: string, isSo: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
   const until = performance.now() + ms

@@ -7,7 +7,7 @@ import { counts } from '../../shared/measures.ts'
 import { Amount, Figures, PageHead, Ready, Stale, State, Table, type Health } from '../../shared/parts.tsx'
 import { RequestsChart } from '../../shared/usage-charts.tsx'
 import { api, type Answer, type Sample } from '../api.ts'
-import { attentionOf, type Attention, type OperatorState } from '../attention.ts'
+import { attentionOf, DISK_LOW, type Attention, type OperatorState } from '../attention.ts'
 import { live } from '../live.ts'
 import { workspacePath } from '../paths.ts'
 import { LiveRequests } from '../live-requests.tsx'
@@ -201,7 +201,7 @@ function HealthTiles({
     [
       'Disk',
       '/console/replicas',
-      freeShare < 0.1 ? 'warn' : 'good',
+      freeShare < DISK_LOW ? 'warn' : 'good',
       `${bytesText(disk.free_bytes)} of ${bytesText(disk.size_bytes)} free`,
     ],
   ]

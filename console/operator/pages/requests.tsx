@@ -6,6 +6,7 @@ import { REFUSED_SHOWN, RefusedSection, type RefusedGroup, type RefusedRequest }
 import { fitting, FoundRequests, givenOf, refusedQuery, SearchForm, useSearch } from '../../shared/request-finder.tsx'
 import { RequestPage as Page, RequestSearch } from '../../shared/request.tsx'
 import { api } from '../api.ts'
+import { workspacePath } from '../paths.ts'
 import { WorkspaceField } from '../workspace-field.tsx'
 
 /** Requests of all workspaces or one, settled and refused, and one by its id. */
@@ -14,7 +15,6 @@ const DAY_MS = 86_400_000
 const DAYS_BY_DEFAULT = 7
 /** A dedicated lane has the name of its workspace after that of the model. */
 const modelOf = ({ lane }: { lane: string }): string => lane.split('@', 1)[0] ?? lane
-const workspacePath = (name: string): string => `/console/workspaces/${encodeURIComponent(name)}`
 
 export function RequestsPage() {
   const [search, show] = useSearch()

@@ -66,7 +66,7 @@ export function OverviewPage() {
             <section class="stack" aria-labelledby="newest">
               <div class="row apart">
                 <h2 id="newest">Newest requests</h2>
-                <a href="/console/usage#requests">All requests</a>
+                <a href="/console/requests">All requests</a>
               </div>
               <Table
                 caption="Newest requests"
@@ -116,7 +116,7 @@ function Keys({ of: keys }: { of: Answer<'keys'>['data'] }) {
         rows={most.slice(0, KEYS_SHOWN)}
         keyOf={({ id }) => id}
         columns={[
-          { title: 'Key', cell: ({ id, name }) => name ?? <code class="small">{id}</code> },
+          { title: 'Key', cell: ({ redacted, name }) => name ?? <code class="small">{redacted}</code> },
           { title: 'Last used', cell: (key) => ago(key.last_used_at) },
           { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
           { title: 'Cost', isNumber: true, cell: ({ amount }) => <Amount of={amount} /> },

@@ -4,6 +4,7 @@ import type { LedgerRow } from '../../ledger/rows.ts'
 import type { Refusal, RefusedGroup } from '../refused-requests/refusals.ts'
 import type { CacheUseEntry } from '../../engines/cache-use.ts'
 import type { UsageQuery } from './usage-store.ts'
+import type { Accounts } from '../../workspaces/accounts.ts'
 
 /** Usage as the command line and the operator's API show them. */
 
@@ -43,6 +44,11 @@ export function usageView(row: LedgerRow): object {
       ? {}
       : { reason: row.credit.reason, credit_note: row.credit.creditNote === '' ? null : row.credit.creditNote }),
   }
+}
+
+/** A row as the operator sees it, who sees those of all workspaces. */
+export function operatorRowView(row: LedgerRow, accounts: Pick<Accounts, 'workspaceById'>): object {
+  return { workspace: accounts.workspaceById(row.workspaceId)?.name ?? null, ...usageView(row) }
 }
 
 /** `name`: of a workspace, by its id; for those who see more than one. */

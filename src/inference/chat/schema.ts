@@ -1,7 +1,7 @@
+import { EXAMPLE_MODEL } from '../../server/common-schema.ts'
 import { Type, type Static } from 'typebox'
 import {
   exampleCreated,
-  exampleModel,
   generationParameters as shared,
   generationUsageSchema,
   idText,
@@ -123,7 +123,7 @@ export const chatResponseSchema = Type.Object({
   id: Type.String({ example: 'chatcmpl-01k3zq8v6t' }),
   object: Type.Literal('chat.completion'),
   created: Type.Integer({ description: 'Unix seconds.', example: exampleCreated }),
-  model: Type.String({ example: exampleModel }),
+  model: Type.String({ example: EXAMPLE_MODEL }),
   choices: Type.Array(
     Type.Object({
       index: Type.Integer(),
@@ -154,7 +154,7 @@ export const chatResponseSchema = Type.Object({
 
 export const chatExample = {
   request: {
-    model: exampleModel,
+    model: EXAMPLE_MODEL,
     messages: [
       { role: 'system', content: 'You answer in one sentence.' },
       { role: 'user', content: 'What is a weir?' },

@@ -1,7 +1,7 @@
+import { EXAMPLE_MODEL } from '../../server/common-schema.ts'
 import { Type, type Static } from 'typebox'
 import {
   exampleCreated,
-  exampleModel,
   generationParameters as shared,
   generationUsageSchema,
   modelParameter,
@@ -41,7 +41,7 @@ export const completionsResponseSchema = Type.Object({
   id: Type.String({ example: 'cmpl-01k3zq8v6t' }),
   object: Type.Literal('text_completion'),
   created: Type.Integer({ example: exampleCreated }),
-  model: Type.String({ example: exampleModel }),
+  model: Type.String({ example: EXAMPLE_MODEL }),
   choices: Type.Array(
     Type.Object({
       index: Type.Integer(),
@@ -54,7 +54,7 @@ export const completionsResponseSchema = Type.Object({
 })
 
 export const completionsExample = {
-  request: { model: exampleModel, prompt: 'A weir is', max_tokens: 20 },
+  request: { model: EXAMPLE_MODEL, prompt: 'A weir is', max_tokens: 20 },
   stream: `data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":" a low dam","logprobs":null,"finish_reason":null}]}
 
 data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}

@@ -1,6 +1,6 @@
+import { EXAMPLE_MODEL } from '../../server/common-schema.ts'
 import { Type, type Static } from 'typebox'
 import {
-  exampleModel,
   generationParameters as shared,
   idText,
   modelParameter,
@@ -124,7 +124,7 @@ export const messagesResponseSchema = Type.Object({
   id: Type.String({ example: 'msg_01k3zq8v6t' }),
   type: Type.Literal('message'),
   role: Type.Literal('assistant'),
-  model: Type.String({ example: exampleModel }),
+  model: Type.String({ example: EXAMPLE_MODEL }),
   content: Type.Array(
     Type.Union([
       Type.Object({ type: Type.Literal('text'), text: Type.String() }),
@@ -153,7 +153,7 @@ export const messagesErrorSchema = Type.Object({
 export const countTokensResponseSchema = Type.Object({ input_tokens: Type.Integer({ example: 27 }) })
 
 const request = {
-  model: exampleModel,
+  model: EXAMPLE_MODEL,
   system: 'You answer in one sentence.',
   messages: [{ role: 'user', content: 'What is a weir?' }],
 }

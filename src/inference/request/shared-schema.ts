@@ -55,8 +55,7 @@ export const generationParameters = {
   user: Type.Optional(idText),
 }
 
-/** The model and the time in examples. */
-export const exampleModel = 'huggingfacetb/smollm2-135m-instruct'
+/** The time in examples. */
 export const exampleCreated = 1795000000
 
 /** The usage of chat and text completion, with that of an example. */

@@ -1,8 +1,7 @@
 import { Type, type Static, type TSchema } from 'typebox'
-import { exampleOf } from '../../server/common-schema.ts'
+import { EXAMPLE_MODEL, exampleOf } from '../../server/common-schema.ts'
 import {
   exampleCreated,
-  exampleModel,
   generationParameters as shared,
   idText,
   metadata,
@@ -189,7 +188,7 @@ export const responsesResponseSchema = Type.Object({
   object: Type.Literal('response'),
   created_at: Type.Integer({ description: 'Unix seconds.', example: exampleCreated }),
   status: Type.Enum(['completed', 'incomplete', 'failed', 'in_progress']),
-  model: Type.String({ example: exampleModel }),
+  model: Type.String({ example: EXAMPLE_MODEL }),
   output: Type.Array(outputItem, { example: [messageExample] }),
   error: nullable(Type.Object({ code: Type.String(), message: Type.String() })),
   incomplete_details: nullable(Type.Object({ reason: Type.String() })),
@@ -217,7 +216,7 @@ const answer = exampleOf(responsesResponseSchema) as object
 
 export const responsesExample = {
   request: {
-    model: exampleModel,
+    model: EXAMPLE_MODEL,
     instructions: 'You answer in one sentence.',
     input: 'What is a weir?',
     max_output_tokens: 100,

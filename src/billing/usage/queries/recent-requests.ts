@@ -38,7 +38,7 @@ export async function newestRequests(
     IS_REQUEST,
     ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
     ...(model === undefined ? [] : ['model = ?']),
-    ...(onlyFailed ? ["outcome <> 'completed'"] : []),
+    ...(onlyFailed ? [FAILED] : []),
   ]
   const rows = await readRows(
     database,

@@ -11,10 +11,9 @@ import {
   requestListQuery,
   usageReportSchema,
 } from './report-schema.ts'
-import { usageView } from '../views.ts'
+import { operatorRowView } from '../views.ts'
 import { requestList, usageOverview } from './reports.ts'
 import { ApiError } from '../../../shared/errors.ts'
-import type { LedgerRow } from '../../../ledger/rows.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
 
@@ -28,7 +27,6 @@ export interface ReportsParts {
 const workspace = Type.Optional(Type.String({ description: 'The name or id of a workspace. Without it: all of them.' }))
 
 export function reportRoutes({ accounts, store }: ReportsParts): readonly OperatorRoute[] {
-  const nameOf = (id: string): string => accounts.workspaces().find((it) => it.id === id)?.name ?? id
   return [
     operatorRoute({
       method: 'GET',
@@ -47,7 +45,7 @@ export function reportRoutes({ accounts, store }: ReportsParts): readonly Operat
         const groupBy = query.group_by ?? 'workspace'
         const workspaceId = query.workspace ? accounts.workspace(query.workspace).id : undefined
         const report = await usageOverview(store, workspaceId, query, groupBy, (group) =>
-          groupBy === 'workspace' ? nameOf(group) : group,
+          groupBy === 'workspace' ? (accounts.workspaceById(group)?.name ?? group) : group,
         )
         exchange.sendJson(JSON.stringify(report))
       },
@@ -74,7 +72,7 @@ export function reportRoutes({ accounts, store }: ReportsParts): readonly Operat
           onlyFailed: query.outcome === 'failed',
           limit: query.limit ?? 50,
         })
-        const data = rows.map((row) => ({ workspace: nameOf(row.workspaceId), ...usageView(row) }))
+        const data = rows.map((row) => operatorRowView(row, accounts))
         exchange.sendJson(JSON.stringify({ object: 'list', data }))
       },
     }),
@@ -90,11 +88,8 @@ export function reportRoutes({ accounts, store }: ReportsParts): readonly Operat
       errors: ['not_found'],
       async answer({ exchange, query }) {
         const workspaceId = query.workspace ? accounts.workspace(query.workspace).id : await workspaceOf(query.key)
-        const viewOf = (row: LedgerRow): object => ({
-          workspace: accounts.workspaceById(row.workspaceId)?.name ?? null,
-          ...usageView(row),
-        })
-        exchange.sendJson(JSON.stringify(await requestList(store, workspaceId, query, viewOf)))
+        const list = await requestList(store, workspaceId, query, (row) => operatorRowView(row, accounts))
+        exchange.sendJson(JSON.stringify(list))
       },
     }),
   ]

@@ -6,7 +6,7 @@ import type { Clock } from '../../../shared/clock.ts'
 import type { Refusals } from '../../refused-requests/refusal-store.ts'
 import type { UsageStore } from '../usage-store.ts'
 import type { Telemetry } from '../../../operate/telemetry/telemetry.ts'
-import { cacheView, usageView } from '../views.ts'
+import { cacheView, operatorRowView } from '../views.ts'
 import { cacheResponse } from './cache-use.ts'
 import { refusedQuery, refusedReport, refusedReportSchema } from '../../refused-requests/routes/refused-report.ts'
 import { jsonResponse } from '../../../server/route.ts'
@@ -109,10 +109,7 @@ export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
       response: jsonResponse(operatorRowSchema, operatorRowExample),
       errors: ['not_found'],
       answer: ({ exchange, parameters }) =>
-        sendUsageRow(exchange, store, parameters.request_id, (row) => ({
-          workspace: accounts.workspaceById(row.workspaceId)?.name ?? null,
-          ...usageView(row),
-        })),
+        sendUsageRow(exchange, store, parameters.request_id, (row) => operatorRowView(row, accounts)),
     }),
     operatorRoute({
       method: 'POST',

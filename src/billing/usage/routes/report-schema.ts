@@ -115,15 +115,12 @@ export const operatorRequestListExample = { object: 'list', data: [operatorRowEx
 
 export const requestListExample = { object: 'list', data: [usageRowExample], next: null }
 
-/** Of all workspaces, so each has the name of its own. */
 export const newestRequestsSchema = Type.Object({
   object: Type.Literal('list'),
-  data: Type.Array(Type.Object({ workspace: Type.String(), ...usageRowSchema.properties }), {
-    description: 'The newest first.',
-  }),
+  data: Type.Array(operatorRowSchema, { description: 'The newest first.' }),
 })
 
-export const newestRequestsExample = { object: 'list', data: [{ workspace: 'acme', ...usageRowExample }] }
+export const newestRequestsExample = { object: 'list', data: [operatorRowExample] }
 
 export const requestListQuery = Type.Object({
   from: Type.Optional(Type.String({ description: 'The first day in Sydney.' })),
