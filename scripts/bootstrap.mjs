@@ -144,9 +144,14 @@ export function runtime() {
  */
 export const runtimeFlags = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring']
 
-/** Whether this process already runs on that Node. */
-export function isRuntime() {
-  return realpathSync(process.execPath) === realpathSync(runtime())
+/**
+ * Installs what a program of the project needs, and runs it on the Node that runs Weir. In a new clone, a program starts on
+ * the user's Node, which may be older than the one that was just installed; then it starts again.
+ */
+export async function runOnRuntime(address, main) {
+  ensureInstalled({ development: true })
+  if (realpathSync(process.execPath) === realpathSync(runtime())) await main()
+  else runAndExit([fileURLToPath(address), ...process.argv.slice(2)])
 }
 
 /**

@@ -3,9 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { agentsSection } from './agents.mjs'
-import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
+import { root, runOnRuntime } from './bootstrap.mjs'
 
 /** The start of a suite's title → the packages of that client, as package.json names them. */
 const clients = {
@@ -46,9 +45,7 @@ const features = {
   'broken stream': 'Broken stream',
 }
 
-ensureInstalled({ development: true })
-if (isRuntime()) await main()
-else runAndExit([fileURLToPath(import.meta.url)])
+await runOnRuntime(import.meta.url, main)
 
 async function main() {
   const folder = join(root, 'test', 'clients')

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
+import { root, runOnRuntime } from './bootstrap.mjs'
 import { engineNotes } from './engine-notes.mjs'
 
 const file = join(root, 'docs', 'engines.md')
@@ -120,11 +120,9 @@ ${sections.join('\n\n')}
 }
 
 if (isProgram) {
-  ensureInstalled({ development: true })
-  if (!isRuntime()) runAndExit([fileURLToPath(import.meta.url)])
-  else {
+  await runOnRuntime(import.meta.url, async () => {
     writeFileSync(file, await enginesPage())
     spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [file], { cwd: root })
     console.log('docs/engines.md is written')
-  }
+  })
 }

@@ -327,15 +327,14 @@ function described({ id, kind, file, line, within, before, after }) {
 }
 
 function report(all) {
-  const rows = [...Map.groupBy(all, ({ row }) => row)]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([folder, mutants]) => {
-      const count = (outcome) => mutants.filter((it) => it.outcome === outcome).length
-      const [killed, survived, hung, equivalent] = ['killed', 'survived', 'hung', 'equivalent'].map(count)
-      const counted = mutants.length - equivalent
-      const score = counted === 0 ? 100 : Math.round((killed / counted) * 1000) / 10
-      return { folder, mutants: mutants.length, killed, survived, hung, equivalent, score }
-    })
+  const rows = [...new Set(all.map(({ row }) => row))].sort().map((folder) => {
+    const mutants = all.filter(({ row }) => row === folder)
+    const count = (outcome) => mutants.filter((it) => it.outcome === outcome).length
+    const [killed, survived, hung, equivalent] = ['killed', 'survived', 'hung', 'equivalent'].map(count)
+    const counted = mutants.length - equivalent
+    const score = counted === 0 ? 100 : Math.round((killed / counted) * 1000) / 10
+    return { folder, mutants: mutants.length, killed, survived, hung, equivalent, score }
+  })
   if (options.json) console.log(JSON.stringify({ seed: options.seed, rows, mutants: all }, null, 2))
   else {
     for (const mutant of all.filter(({ outcome }) => outcome === 'survived' || outcome === 'hung')) {

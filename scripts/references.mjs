@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
+import { root, runOnRuntime } from './bootstrap.mjs'
 import { configNotes, sameAs, variables } from './config-notes.mjs'
 import { apiTypes } from './api-types.mjs'
 import { writeDocumentsWithFigures } from './figures.mjs'
@@ -230,8 +230,4 @@ async function writePages() {
   console.log('docs/reference, console/generated and the tables of figures are written')
 }
 
-if (isProgram) {
-  ensureInstalled({ development: true })
-  if (isRuntime()) await writePages()
-  else runAndExit([fileURLToPath(import.meta.url)])
-}
+if (isProgram) await runOnRuntime(import.meta.url, writePages)

@@ -9,13 +9,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureInstalled, root, runtime } from './bootstrap.mjs'
+import { root, runOnRuntime, runtime } from './bootstrap.mjs'
 import { ensureConsole } from './build-console.mjs'
 import { separateTests, testFiles, testFilesOfNpmTest, testFilesWithLongRuns, testsTogether } from './test-runs.mjs'
-
-ensureInstalled({ development: true })
-ensureTools(['curl', 'chromium', 'redis-server', 'postgresql'])
-ensureConsole()
 
 // Half of what most test files cost is loading the same modules. The folder is new, because tests load copies of modules
 // from temporary folders too, which would make a lasting one grow.
@@ -26,17 +22,23 @@ const tool = (name) => join(root, 'node_modules', '.bin', name)
 const args = process.argv.slice(2)
 const chosen = separateTests[args[0]]
 
-const [, ...named] = args
-
 const isSlow = args[0] === '--slow'
-if (isSlow) ensureTools(['nginx', 'caddy', 'haproxy'])
 
-if (chosen) {
+await runOnRuntime(import.meta.url, () => {
+  ensureTools(['curl', 'chromium', 'redis-server', 'postgresql', ...(isSlow ? ['nginx', 'caddy', 'haproxy'] : [])])
+  ensureConsole()
+  if (chosen) runSeparateTests()
+  else if (args.length > 0) runTests('tests', args, 2)
+  else runAllChecks()
+})
+
+function runSeparateTests() {
+  const [, ...named] = args
   const all = isSlow ? [...testFiles(chosen.folder), ...testFilesWithLongRuns()] : testFiles(chosen.folder)
-  const files = named.length > 0 ? named : all
-  runTests(chosen.folder, files, chosen.concurrency, chosen.fileMinutes)
-} else if (args.length > 0) runTests('tests', args, 2)
-else {
+  runTests(chosen.folder, named.length > 0 ? named : all, chosen.concurrency, chosen.fileMinutes)
+}
+
+function runAllChecks() {
   step('types', tool('tsc'), ['--noEmit', ...rememberedIn('types')])
   step('types of the consoles', tool('tsc'), ['--noEmit', '-p', 'console', ...rememberedIn('console-types')])
   step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
