@@ -2,7 +2,7 @@
 // its checker leaves out what would not compile. Lua scripts and SQL in strings have rules on their text.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { SyntaxKind } from 'typescript/unstable/ast'
 import { API } from 'typescript/unstable/sync'
 import { root } from './bootstrap.mjs'
@@ -137,28 +137,42 @@ function linesOf(text, { start, end, replacement }) {
   }
 }
 
-/** Parses files, and says whether a mutant passes the type checker. */
+/** Parses files, and says whether a mutant passes the type checker, in its own file and in those that import it. */
 function typeChecker() {
   const changed = new Map()
   const api = new API({ cwd: root, fs: { readFile: (file) => changed.get(file) } })
   const config = join(root, 'tsconfig.json')
+  const importers = importersOfSources()
   let project = api.updateSnapshot({ openProjects: [config] }).getProject(config)
+  let file = ''
   return {
     parse: (path) => project.program.getSourceFile(join(root, path)),
     compiles(mutant) {
       if (mutant.file.endsWith('.lua')) return true
-      const file = join(root, mutant.file)
-      const check = () => {
-        project = api.updateSnapshot({ fileChanges: { changed: [file] } }).getProject(config)
-        return [...project.program.getSyntacticDiagnostics(file), ...project.program.getSemanticDiagnostics(file)]
-      }
+      const previous = file
+      file = join(root, mutant.file)
+      changed.clear()
       changed.set(file, mutatedText(readFileSync(file, 'utf8'), mutant))
-      const complaints = check()
-      changed.delete(file)
-      return complaints.length === 0
+      project = api.updateSnapshot({ fileChanges: { changed: [previous, file] } }).getProject(config)
+      const { program } = project
+      return [file, ...(importers.get(file) ?? [])].every(
+        (it) => program.getSyntacticDiagnostics(it).length === 0 && program.getSemanticDiagnostics(it).length === 0,
+      )
     },
     close: () => api.close(),
   }
+}
+
+/** Source file → the source files that import it. The type of an export may be inferred, so a mutant may not suit them. */
+function importersOfSources() {
+  const importers = new Map()
+  for (const importer of sourceFiles().map((file) => join(root, file))) {
+    for (const [, path] of readFileSync(importer, 'utf8').matchAll(/ from '(\.[^']+)'/g)) {
+      const file = join(dirname(importer), path)
+      importers.set(file, [...(importers.get(file) ?? []), importer])
+    }
+  }
+  return importers
 }
 
 function textEdits(text, offset, rules, kind) {
@@ -227,8 +241,9 @@ function isNote(node, textOf) {
 }
 
 /** Examples and descriptions of the API, help texts, and the cause of an error, which a stack trace shows. */
-function isForPeople({ kind, name }) {
+function isForPeople({ kind, name, parent }) {
   return (
+    (kind === SyntaxKind.ObjectLiteralExpression && parent.expression?.text === 'jsonResponse') ||
     ((kind === SyntaxKind.VariableDeclaration || kind === SyntaxKind.FunctionDeclaration) &&
       /(Example|^HELP|[hH]elp)$/.test(name.text ?? '')) ||
     (kind === SyntaxKind.PropertyAssignment && /^(description|summary|examples?|help|cause)$/.test(name.text ?? ''))
