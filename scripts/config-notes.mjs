@@ -73,6 +73,8 @@ export const configNotes = {
     '`public`: all visitors see the models and their list prices in the console, without signing in.',
   ],
   'log.level': ['`info`', 'How much is logged.'],
+  'tracing.endpoint': ['none', 'Where [traces](../guides/traces.md) are sent by OTLP over HTTP.'],
+  'tracing.sample': ['1', 'The share of requests that are traced, of those whose caller sent no trace.'],
   catalog: ['', 'A file with `models`, instead of `models` here.'],
   'models[].id': ['required', 'The name that callers use.'],
   'models[].aliases': ['none', 'Other names.'],

@@ -200,6 +200,7 @@ async function openPublicListener(parts: Parts, tls: SecureContextOptions | unde
       clock: parts.clock,
       pipeline: parts.pipeline,
       telemetry,
+      tracing: parts.tracing,
       refusals: parts.refusals,
       audit: store,
       fetchImages: parts.images.fetchImages,

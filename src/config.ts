@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
 import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { catalogSource } from './config/config-catalog.ts'
+import { tracingFrom, type TracingSettings } from './config/tracing-settings.ts'
 import { filesFrom, type FilesConfig } from './config/config-storage.ts'
 import { parseAbn } from './shared/money/abn.ts'
 import {
@@ -89,6 +90,8 @@ export interface Config {
   /** Who can see the models and their list prices in the console: signed-in members, or everyone. */
   readonly consoleModels: 'members' | 'public'
   readonly logLevel: string
+  /** Where traces are sent, and of which requests; undefined: nowhere. */
+  readonly tracing: TracingSettings | undefined
   readonly catalog: CatalogSource
   /** Every setting with its source, for people. Secrets are left out. */
   readonly settings: readonly Setting[]
@@ -163,6 +166,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     },
     consoleModels: content.console?.models ?? ('members' as const),
     logLevel: content.log?.level ?? 'info',
+    tracing: tracingFrom(content.tracing, environment),
     catalog: catalogSource(file, yaml && { text: text ?? '', yaml }, base, (name) => environment[name]),
   }
   const settings = settingsOf(config, content, yaml, overrides, environment)
@@ -191,6 +195,7 @@ export function findMistakes(
   collect(() => tokenFrom(environment['WEIR_OPERATOR_TOKEN']))
   collect(() => databaseFrom(environment['WEIR_DATABASE_URL']))
   collect(() => redisFrom(environment['WEIR_REDIS_URL']))
+  collect(() => tracingFrom(undefined, environment))
   collect(() => {
     file = configFile(overrides, environment)
     if (file === undefined) return
@@ -272,6 +277,13 @@ export function databaseFrom(text: string | undefined, source = 'WEIR_DATABASE_U
   return text === 'sqlite' ? undefined : text
 }
 
+function tracingSettings({ url, share }: TracingSettings): readonly (readonly [string, SettingValue])[] {
+  return [
+    ['tracing.endpoint', withoutPassword(url)],
+    ['tracing.sample', share],
+  ]
+}
+
 /** Options and variables win over the file; data_dir and the ports are the only settings that have them. */
 function settingsOf(
   config: Omit<Config, 'settings' | 'reread'>,
@@ -294,6 +306,10 @@ function settingsOf(
     database: [['WEIR_DATABASE_URL', environment['WEIR_DATABASE_URL']]],
     coordination: [['WEIR_REDIS_URL', environment['WEIR_REDIS_URL']]],
     operator_token: [['WEIR_OPERATOR_TOKEN', environment['WEIR_OPERATOR_TOKEN']]],
+    'tracing.endpoint': ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].map(
+      (name) => [name, environment[name]] as const,
+    ),
+    'tracing.sample': [['OTEL_TRACES_SAMPLER', environment['OTEL_TRACES_SAMPLER']]],
   }
   const sourceOf = (key: string): string => {
     const winner = overriding[key]?.find(([, value]) => value !== undefined)
@@ -328,6 +344,7 @@ function settingsOf(
     ['invoice.fonts', config.invoice.fonts],
     ['console.models', config.consoleModels],
     ['log.level', config.logLevel],
+    ...(config.tracing ? tracingSettings(config.tracing) : []),
     ['catalog', config.catalog.file === undefined ? 'built in' : resolve(config.catalog.file)],
     // These have no defaults worth showing.
     ...(['seller', 'files'] as const).flatMap((part) =>

@@ -607,7 +607,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'workers/supervise.ts',
   ],
   compose: ['open-parts.ts'],
-  config: ['config-catalog.ts', 'config-file.ts', 'config-storage.ts'],
+  config: ['config-catalog.ts', 'config-file.ts', 'config-storage.ts', 'tracing-settings.ts'],
   engines: [
     'address.ts',
     'cache-use.ts',
@@ -693,6 +693,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'system-disk.ts',
     'telemetry/metrics-of-workers.ts',
     'telemetry/telemetry.ts',
+    'telemetry/tracing.ts',
     'version.ts',
   ],
   queue: [

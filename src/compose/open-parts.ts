@@ -33,6 +33,8 @@ import { openEngines } from '../open-engines.ts'
 import { openReloading } from '../operate/reload/reloading.ts'
 import { openRefusals } from '../billing/refused-requests/refusal-recorder.ts'
 import { version } from '../operate/version.ts'
+import { deploymentsOf } from '../catalog/model.ts'
+import type { Tracing } from '../operate/telemetry/tracing.ts'
 import type { Telemetry } from '../operate/telemetry/telemetry.ts'
 import type { LiveSettings } from '../operate/reload/live-settings.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -72,7 +74,8 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
   const files = openFiles(config, () => urlOf(listeners.public!), clock, disk)
   opened.defer(() => files?.close())
   const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
-  const pipeline = openPipeline(start, { ...records, ...shared, ...models })
+  const tracing = await openTraces(start, models.catalog)
+  const pipeline = openPipeline(start, { ...records, ...shared, ...models, tracing })
   const invoicing = openInvoices(start, records)
   const { seller, invoice } = config
   const rowLinks = openRowLinks(records.store, clock, { publicUrl: seller?.publicUrl, days: invoice.linkDays })
@@ -85,7 +88,7 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
   })
   const downloads = downloadList()
   const opening = { ...start, ...records, ...shared, ...access, ...models, listeners, memory, images, files, spool }
-  return { ...opening, pipeline, invoicing, rowLinks, reloads, downloads }
+  return { ...opening, tracing, pipeline, invoicing, rowLinks, reloads, downloads }
 }
 
 /** The store, the ledger, and the refused requests. */
@@ -183,8 +186,30 @@ async function openModels(start: Start, parts: Records & Shared & Access & { rea
   return { prices, spending, lanes, engines, watched, catalogSource, catalog }
 }
 
-function openPipeline({ clock, telemetry }: Start, parts: Records & Shared & Models): Pipeline {
-  const { admission, ledger, spending, engines, prices, live } = parts
+/** The module is loaded only where traces are wanted, because it takes memory. */
+async function openTraces(
+  { config, opened, telemetry }: Start,
+  catalog: Models['catalog'],
+): Promise<Tracing | undefined> {
+  if (!config.tracing) return undefined
+  const { openTracing } = await import('../operate/telemetry/tracing.ts')
+  const tracing = openTracing(config.tracing, {
+    version,
+    engineKind: (lane) =>
+      catalog
+        .models()
+        .flatMap(deploymentsOf)
+        .find((it) => it.lane === lane)?.engine?.kind,
+    failed: (reason) => telemetry.log.warn({ reason }, 'traces could not be sent'),
+  })
+  return opened.adopt(tracing, (it) => it.close())
+}
+
+function openPipeline(
+  { clock, telemetry }: Start,
+  parts: Records & Shared & Models & { readonly tracing: Tracing | undefined },
+): Pipeline {
+  const { admission, ledger, spending, engines, prices, live, tracing } = parts
   return createPipeline({
     admission,
     ledger,
@@ -193,7 +218,10 @@ function openPipeline({ clock, telemetry }: Start, parts: Records & Shared & Mod
     engineOf: engines.of,
     priceOf: prices.priceOn,
     admitted: live.admitted,
-    settled: telemetry.settled,
+    settled(row) {
+      telemetry.settled(row)
+      tracing?.settled(row)
+    },
     pastLimit: telemetry.pastLimit,
     contradicted: telemetry.contradicted,
     cacheUsed: telemetry.cacheUsed,

@@ -1,4 +1,5 @@
 import type { ApiError } from '../shared/errors.ts'
+import type { RequestTrace } from '../shared/request-trace.ts'
 import type { EngineHeaders, EngineRequest } from './job.ts'
 import type { Prompt } from './prefix/warm-prefixes.ts'
 import type { MissingFiles } from '../catalog/unavailable-model.ts'
@@ -8,6 +9,7 @@ export interface EngineCall extends EngineRequest {
   /** Decides which address is best; undefined: any. */
   readonly prompt?: Prompt | undefined
   readonly receiver: EngineReceiver
+  readonly trace: RequestTrace
 }
 
 /** Receives an engine's successful answer as it arrives. Refusals and failures are not passed to it. */

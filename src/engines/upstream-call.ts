@@ -1,5 +1,6 @@
 import { ApiError } from '../shared/errors.ts'
 import { AnswerStalled, RequestAborted, type AnswerHandler, type Deadlines, type Sending } from './http-client/index.ts'
+import type { EngineCallTrace } from '../shared/request-trace.ts'
 import type { CallEnd, EngineCall, RunningCall } from './engine.ts'
 import { callEnds, callShowsLife, callStarts, pathAt, type EngineAddress } from './address.ts'
 import type { Balance, Chosen } from './balance.ts'
@@ -65,15 +66,16 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     isWithEngine = false
     callStarts(address)
     const { contentType, body } = call
-    const lines = `${upstream.lines}content-type: ${contentType}\r\n`
+    const trace = call.trace.engineCall(address.url)
+    const lines = `${upstream.lines}content-type: ${contentType}\r\n${trace.lines}`
     sending = address.client.send(
       { method: 'POST', path: pathAt(address, call.path), lines, body },
-      attemptHandler(address),
+      attemptHandler(address, trace),
     )
     if (isPaused) sending.pause()
   }
 
-  function attemptHandler(address: EngineAddress): AnswerHandler {
+  function attemptHandler(address: EngineAddress, trace: EngineCallTrace): AnswerHandler {
     let isSent = false
     let started = false
     let status = 0
@@ -113,6 +115,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
       },
       ended() {
         sending = undefined
+        trace.ended(status)
         callEnds(address, false)
         if (started) return finish({ kind: 'ended' })
         const body = Buffer.concat(refusal).toString('utf8', 0, MAX_REFUSAL_BYTES)
@@ -123,6 +126,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
       },
       failed(cause) {
         sending = undefined
+        trace.failed(cause)
         callEnds(address, stopped?.kind !== 'aborted' && !(cause instanceof ApiError))
         if (stopped) return finish(stopped)
         if (isConnectionLost(cause)) upstream.balance.forget(address)

@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import type { ByteBudget, HeldBytes } from '../shared/byte-budget.ts'
 import { ApiError } from '../shared/errors.ts'
+import type { RequestTrace } from '../shared/request-trace.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import type { OpenedFile } from './files/files.ts'
 import type { RateView } from '../workspaces/rate-limits/rate-limit.ts'
 import type { Reply } from './reply.ts'
 import type { RequestNotes } from './request-line.ts'
-import { type IncomingRequest, newRequestId, readTarget } from './incoming-request.ts'
+import { type IncomingRequest, newRequestId, readTarget, untraced } from './incoming-request.ts'
 
 /** Answers are sent in pieces of this size, so that a stalled caller is noticed. */
 const PIECE_BYTES = 65_536
@@ -35,6 +36,7 @@ export class Exchange implements Reply {
   #body: HeldBytes | undefined
   #answer: HeldBytes | undefined
   #rest: Rest | undefined
+  #trace: RequestTrace | undefined
   isGone = false
   isCut = false
   isOver = false
@@ -69,6 +71,14 @@ export class Exchange implements Reply {
   /** The owner whose memory and turn the request uses: its workspace. */
   get owner(): string {
     return this.caller?.workspace.id ?? STRANGERS
+  }
+
+  get trace(): RequestTrace {
+    return (this.#trace ??= untraced(this.requestId, this.request.headers))
+  }
+
+  set trace(trace: RequestTrace) {
+    this.#trace = trace
   }
 
   get hasReplied(): boolean {

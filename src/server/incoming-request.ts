@@ -2,6 +2,7 @@ import { randomFillSync } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { TLSSocket } from 'node:tls'
 import { ApiError } from '../shared/errors.ts'
+import type { RequestTrace } from '../shared/request-trace.ts'
 
 const RANDOM_BYTES = 12
 
@@ -180,4 +181,17 @@ export function readTarget(target: string): { readonly path: string; readonly qu
   const mark = local.indexOf('?')
   const path = mark < 0 ? local : local.slice(0, mark)
   return { path: path || '/', query: mark < 0 ? '' : local.slice(mark + 1) }
+}
+
+/** A header that is passed on as it is. The limit is that of tracestate, the longer one. */
+const PASSED_ON = /^[\x21-\x7e][\x20-\x7e]{0,511}$/
+
+/** For a request that is not recorded: the engine gets the trace of the caller, if there is one. */
+export function untraced(requestId: string, headers: RequestHeaders): RequestTrace {
+  const passedOn = ['traceparent', 'tracestate'].map((name) => {
+    const value = headers[name]
+    return value !== undefined && PASSED_ON.test(value) ? `${name}: ${value}\r\n` : ''
+  })
+  const call = { lines: `x-request-id: ${requestId}\r\n${passedOn.join('')}`, ended() {}, failed() {} }
+  return { engineCall: () => call }
 }

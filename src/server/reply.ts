@@ -1,3 +1,5 @@
+import type { RequestTrace } from '../shared/request-trace.ts'
+
 /** How an answer is sent to the caller. Anything sent after the caller has disconnected is dropped. */
 export interface Reply {
   readonly requestId: string
@@ -5,6 +7,7 @@ export interface Reply {
   readonly isGone: boolean
   /** The service itself cut the connection, because its time to stop had run out. */
   readonly isCut: boolean
+  readonly trace: RequestTrace
   /** Set when the intent is recorded: from then on a ledger row records how the request ended. */
   isOnRecord: boolean
   /**

@@ -9,6 +9,7 @@ import { openJournal } from '../../src/ledger/journal/journal.ts'
 import { createPipeline } from '../../src/inference/pipeline/pipeline.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
 import type { Engine } from '../../src/engines/engine.ts'
+import { untraced } from '../../src/server/incoming-request.ts'
 import type { Reply } from '../../src/server/reply.ts'
 import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
 import { memoryJournal } from '../support/memory-journal.ts'
@@ -101,6 +102,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
   const job = await madeJob('/chat/completions', parsedBody(JSON.stringify(body)), model!, deploymentsOf(model!)[0]!)
   const reply: Reply = {
     isOnRecord: false,
+    trace: untraced('', {}),
     requestId: 'a',
     isGone: false,
     isCut: false,

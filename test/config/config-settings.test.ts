@@ -131,7 +131,18 @@ describe('the limits of weir.yaml', () => {
 
   it('refuse unknown fields', () => {
     const unknown = { unknown: 1 }
-    for (const part of ['server', 'ledger', 'invoice', 'rate_limit', 'images', 'prompts', 'audio', 'console', 'log']) {
+    for (const part of [
+      'server',
+      'ledger',
+      'invoice',
+      'rate_limit',
+      'images',
+      'prompts',
+      'audio',
+      'console',
+      'log',
+      'tracing',
+    ]) {
       assert.ok(accepted({ [part]: {} }) && !accepted({ [part]: unknown }), part)
     }
     assert.ok(accepted({ seller }) && !accepted({ seller: { ...seller, ...unknown } }))
@@ -155,6 +166,7 @@ describe('the settings in force', () => {
     invoice: { link_days: 11, fonts: ['font.ttf'] },
     console: { models: 'public' },
     log: { level: 'warn' },
+    tracing: { endpoint: 'http://collector', sample: 0.5 },
     seller,
     models: [],
   }
@@ -193,6 +205,8 @@ describe('the settings in force', () => {
       'invoice.fonts': [join(folder, 'font.ttf')],
       'console.models': 'public',
       'log.level': 'warn',
+      'tracing.endpoint': 'http://collector/v1/traces',
+      'tracing.sample': 0.5,
       catalog: file,
       'seller.name': 'Weir',
       'seller.abn': '51824753556',

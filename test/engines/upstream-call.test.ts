@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, it, mock, type TestContext } from 'node:test'
 import * as fc from 'fast-check'
 import { ApiError } from '../../src/shared/errors.ts'
+import { untraced } from '../../src/server/incoming-request.ts'
 import type { EngineAddress } from '../../src/engines/address.ts'
 import { leastBusy } from '../../src/engines/balance.ts'
 import { noActivity } from '../../src/engines/server-activity.ts'
@@ -124,6 +125,7 @@ function stage(plan: readonly Behaviour[]): Staged {
       contentType: 'application/json',
       body: Buffer.from('{}'),
       inputName: 'messages',
+      trace: untraced('request-1', {}),
       receiver: {
         start: (headers) => received.push(headers),
         data: (chunk) => received.push(chunk.toString()),
@@ -354,7 +356,7 @@ describe('a call to an engine with several addresses', () => {
     const request = {
       method: 'POST',
       path: '/v1/chat/completions',
-      lines: 'authorization: Bearer key\r\ncontent-type: application/json\r\n',
+      lines: 'authorization: Bearer key\r\ncontent-type: application/json\r\nx-request-id: request-1\r\n',
       body: Buffer.from('{}'),
     }
     assert.deepEqual(staged.requests, [request, request])

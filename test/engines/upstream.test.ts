@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
+import { untraced } from '../../src/server/incoming-request.ts'
 import type { EngineDescription, EngineQuestions } from '../../src/catalog/model.ts'
 import { serverActivities } from '../../src/engines/server-activity.ts'
 import { openUpstream } from '../../src/engines/upstream.ts'
@@ -58,6 +59,7 @@ const call: EngineCall = {
   contentType: 'application/json',
   body: Buffer.from('{}'),
   receiver: { start() {}, data() {} },
+  trace: untraced('', {}),
 }
 
 const ask = (upstream: Engine): Promise<CallEnd> => within(10_000, 'the call ends', upstream.run(call).ended)

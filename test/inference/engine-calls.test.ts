@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { engineCalls } from '../../src/inference/pipeline/engine-calls.ts'
+import { engineCalls, type EngineCalls } from '../../src/inference/pipeline/engine-calls.ts'
 import type { AlarmClock } from '../../src/shared/clock.ts'
-import type { CallEnd, Engine, EngineCall } from '../../src/engines/engine.ts'
+import type { CallEnd, Engine } from '../../src/engines/engine.ts'
 import type { Reply } from '../../src/server/reply.ts'
 import { turn } from '../support/hand-clock.ts'
 
 const ENDED: CallEnd = { kind: 'ended' }
-const call = (bytes: number, repeatsInput = false): EngineCall => ({
+const call = (bytes: number, repeatsInput = false): Parameters<EngineCalls['run']>[0] => ({
   path: '/x',
   contentType: 'text/plain',
   body: Buffer.alloc(bytes),

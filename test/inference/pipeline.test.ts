@@ -10,6 +10,7 @@ import { createPipeline } from '../../src/inference/pipeline/pipeline.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
 import type { Decision } from '../../src/queue/admission.ts'
 import type { CallEnd, EngineCall } from '../../src/engines/engine.ts'
+import { untraced } from '../../src/server/incoming-request.ts'
 import type { Reply } from '../../src/server/reply.ts'
 import { turn } from '../support/hand-clock.ts'
 
@@ -122,6 +123,7 @@ function stage(plan: Plan = {}) {
   }
   const reply: Reply = {
     isOnRecord: false,
+    trace: untraced('', {}),
     requestId: 'r',
     get isGone() {
       return state.isGone

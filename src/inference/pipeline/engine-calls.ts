@@ -6,7 +6,7 @@ import type { Reply } from '../../server/reply.ts'
 /** The engine calls of one request, one after the other. A call is aborted when the caller disconnects. */
 export interface EngineCalls {
   /** Resolves when the call has ended. Starts nothing once the caller has disconnected. */
-  run(call: EngineCall): Promise<CallEnd>
+  run(call: Omit<EngineCall, 'prompt' | 'trace'>): Promise<CallEnd>
   /** Calls back once no call is running: immediately if none is. */
   whenIdle(react: () => void): void
   /** Aborts the call that is running. */
@@ -37,7 +37,7 @@ export function engineCalls(engine: Engine, reply: Reply, prompt: Prompt | undef
   return {
     async run(call) {
       if (reply.isGone) return { kind: 'aborted' }
-      const running = engine.run({ ...call, prompt })
+      const running = engine.run({ ...call, prompt, trace: reply.trace })
       latest = running
       isRunning = true
       if (isCallerBehind) running.pause()

@@ -11,6 +11,7 @@ import type { Refusals } from '../../billing/refused-requests/refusal-store.ts'
 import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../workspaces/rate-limits/rate-limit.ts'
 import type { SpendView } from '../../workspaces/spend-limits/spending.ts'
 import type { Telemetry } from '../../operate/telemetry/telemetry.ts'
+import type { Tracing } from '../../operate/telemetry/tracing.ts'
 import { sessionToken } from '../console/session-cookie.ts'
 import type { Exchange } from '../exchange.ts'
 import type { OpenRoute, PathParameters, Route } from '../route.ts'
@@ -26,6 +27,7 @@ export interface PublicParts extends PublicRouteParts {
   readonly sessions: WorkspaceSessions
   readonly rateLimiter: RateLimiter
   readonly telemetry: Telemetry
+  readonly tracing: Tracing | undefined
   readonly refusals: Refusals
   readonly audit: AuditStore
   readonly clock: Clock
@@ -39,7 +41,7 @@ export interface PublicParts extends PublicRouteParts {
 }
 
 export function publicApi(parts: PublicParts): Application {
-  const { accounts, sessions, rateLimiter, limits, telemetry, refusals, clock, spending } = parts
+  const { accounts, sessions, rateLimiter, limits, telemetry, tracing, refusals, clock, spending } = parts
   const routes = routeTable(publicRoutes(parts))
 
   const rateOf = (address: string): Promise<RateView> =>
@@ -129,6 +131,7 @@ export function publicApi(parts: PublicParts): Application {
       }
       const { route, parameters } = match
       if (route.access === 'open') return answerUnauthenticated(exchange, route, parameters)
+      if (route.access === 'key') tracing?.begin(exchange, route.path)
       if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')
       const { caller, session } = await admitted(exchange)
       if (route.access === 'key') {
@@ -169,6 +172,7 @@ export function publicApi(parts: PublicParts): Application {
       }
       telemetry.requestOver(line, refusal ? { ...notes, code: refusal.code } : notes, failure)
       if (refusal) noteRefusal(exchange, refusal)
+      tracing?.over(exchange)
     },
   }
 }

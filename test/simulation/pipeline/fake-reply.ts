@@ -1,3 +1,4 @@
+import { untraced } from '../../../src/server/incoming-request.ts'
 import type { Reply } from '../../../src/server/reply.ts'
 import { usageText } from './job.ts'
 import type { RequestSeen } from './request-seen.ts'
@@ -10,6 +11,7 @@ export class FakeReply implements Reply {
   readonly #seen: RequestSeen
   readonly #goneListeners = new Set<() => void>()
   #drained: (() => void) | undefined
+  readonly trace = untraced('', {})
   isBlocked = false
   isOnRecord = false
 

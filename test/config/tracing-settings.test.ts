@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { tracingFrom } from '../../src/config/tracing-settings.ts'
+import { ConfigError } from '../../src/shared/checked-yaml.ts'
+
+const endpoint = 'http://collector:4318'
+const usual = { url: `${endpoint}/v1/traces`, sampler: 'parentbased_traceidratio', share: 1 }
+
+describe('where traces are sent', () => {
+  it('is nowhere without an address', () => {
+    assert.equal(tracingFrom(undefined, {}), undefined)
+    assert.equal(tracingFrom({ sample: 0.5 }, {}), undefined)
+  })
+
+  it('is below the address in the file or in a variable, which wins', () => {
+    assert.deepEqual(tracingFrom({ endpoint }, {}), usual)
+    assert.deepEqual(tracingFrom({ endpoint: `${endpoint}/` }, {}), usual)
+    assert.deepEqual(tracingFrom(undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }), usual)
+    const other = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://other:1/base' }
+    assert.equal(tracingFrom({ endpoint }, other)?.url, 'http://other:1/base/v1/traces')
+  })
+
+  it('is exactly the address of the variable for traces', () => {
+    const variables = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://traces:1/x', OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }
+    assert.equal(tracingFrom({ endpoint }, variables)?.url, 'http://traces:1/x')
+  })
+
+  it('is nowhere if a variable turns traces off', () => {
+    assert.equal(tracingFrom({ endpoint }, { OTEL_SDK_DISABLED: 'true' }), undefined)
+    assert.equal(tracingFrom({ endpoint }, { OTEL_TRACES_EXPORTER: 'none' }), undefined)
+    assert.deepEqual(tracingFrom({ endpoint }, { OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'otlp' }), usual)
+  })
+
+  it('must be an address', () => {
+    const wrong = { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }
+    assert.throws(
+      () => tracingFrom(undefined, wrong),
+      new ConfigError('OTEL_EXPORTER_OTLP_ENDPOINT: must be an address such as http://127.0.0.1:4318'),
+    )
+  })
+})
+
+describe('which requests are traced', () => {
+  it('is decided by the share in the file, or by the sampler in a variable', () => {
+    assert.equal(tracingFrom({ endpoint, sample: 0.1 }, {})?.share, 0.1)
+    const variables = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' }
+    assert.deepEqual(tracingFrom({ endpoint, sample: 0.1 }, variables), {
+      ...usual,
+      sampler: 'traceidratio',
+      share: 0.25,
+    })
+    assert.equal(tracingFrom({ endpoint, sample: 0.1 }, { OTEL_TRACES_SAMPLER: 'always_on' })?.share, 1)
+  })
+
+  it('is refused if the variables are wrong', () => {
+    for (const argument of ['1.1', '-0.1', 'most']) {
+      const variables = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: argument }
+      assert.throws(() => tracingFrom({ endpoint }, variables), /OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1/)
+    }
+    assert.throws(
+      () => tracingFrom({ endpoint }, { OTEL_TRACES_SAMPLER: 'some' }),
+      /must be one of always_on, .*but is "some"/,
+    )
+  })
+})
