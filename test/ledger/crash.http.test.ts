@@ -4,12 +4,13 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
+import { runLength } from '../support/long-run.ts'
 import { openIntents } from '../support/open-intents.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
 
-const ROUNDS = 4
+const ROUNDS = runLength(2, 4)
 const CALLERS = 16
 const ANSWERS_A_ROUND = 25
 

@@ -131,7 +131,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
   })
 
   it('lets a caller that is still reading its answer read it to the last byte', async (t) => {
-    const content = 'x'.repeat(24 * 1024 * 1024)
+    const content = 'x'.repeat(16 * 1024 * 1024)
     const { weir } = await stage(t, { script: { tokens: [content] } })
     const client = await rawClient(weir.base)
     client.socket.pause()
