@@ -174,7 +174,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
 
   it('under load, writes a row for every answer that was received, and refuses all other requests with 503', async (t) => {
     const { weir, engine } = await stage(t, {
-      script: { tokenMs: 5 },
+      script: { tokenMs: 20 },
       limits: { max_concurrent_requests: 8, max_queue_depth: 100 },
     })
     const received: string[] = []
