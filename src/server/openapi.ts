@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import { errorTable, waitingHelps, type ErrorCode } from '../shared/errors.ts'
 import { errorSchema, type SchemaParts } from './common-schema.ts'
-import { errorExample } from './docs/error-examples.ts'
+import { errorExamples } from './docs/error-examples.ts'
 import type { Content, ErrorShape, HeaderDescription, Operation, Route } from './route.ts'
 
 /** The general part of an API's documentation. The rest is generated from its routes. */
@@ -184,6 +184,6 @@ function errorResponses(
 }
 
 function shapedExample(code: ErrorCode, shape: ErrorShape | undefined): object {
-  const error = errorExample(code)
+  const error = errorExamples[code]
   return shape?.schema ? shape.body(error, '01k3zq8v6t') : error.body()
 }

@@ -49,7 +49,7 @@ const usedBy = (books: TestBooks, { id }: Workspace) =>
 
 describe('a credit of a large month', () => {
   it('adds its rows a few at a time, and other rows are written in between', async (t) => {
-    const { books, acme, version } = await invoicedMonth(t, 12_000)
+    const { books, acme, version } = await invoicedMonth(t, 4000)
     const { store, transactions } = await watchedStore(t, books.dataDir)
     const crediting = { isOver: false }
     let written = 0
@@ -65,15 +65,15 @@ describe('a credit of a large month', () => {
     await writing
 
     const added = addedBy(transactions)
-    assert.equal(note.ledger_rows, 12_000)
+    assert.equal(note.ledger_rows, 4000)
     assert.equal(
       added.reduce((sum, rows) => sum + rows, 0),
-      12_000,
+      4000,
     )
     assert.ok(Math.max(...added) <= MOST_ROWS_AT_A_TIME, `${Math.max(...added)} rows in one transaction`)
     assert.ok(written >= added.length / 2, `only ${written} rows were written between ${added.length} transactions`)
     const proof = await reconcileLedger(books.store)
-    assert.deepEqual([proof.problems, proof.rows], [[], 24_000 + written])
+    assert.deepEqual([proof.problems, proof.rows], [[], 8000 + written])
   })
 
   it('adds the rows of a long list in the same way', async (t) => {

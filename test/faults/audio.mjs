@@ -73,14 +73,14 @@ export default [
   },
   {
     name: 'audio-part-of-a-file-without-loss',
-    file: 'src/inference/audio/measure/measuring.ts',
+    file: 'src/inference/audio/measure/decoded-seconds.ts',
     find: '> samples * MAX_SAMPLE_BYTES) {',
     replace: '> samples * MAX_SAMPLE_BYTES * 1000) {',
     tests: ['inference/audio-duration'],
   },
   {
     name: 'audio-samples-without-limit',
-    file: 'src/inference/audio/measure/measuring-worker.ts',
+    file: 'src/inference/audio/measure/decoding-worker.ts',
     find: "if (typeof parameters[0] === 'number') samples += parameters[0]",
     replace: '',
     tests: ['inference/audio-duration'],

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { roomyLimits } from '../support/chat-stage.ts'
+import { runLength } from '../support/long-run.ts'
 import { publicDocument, type ApiDocument } from '../support/openapi.ts'
 import { fieldsOf, outOfBounds, wrongTypes, type Field, type Schema } from '../support/schema-samples.ts'
 import { scriptedEngine, type EngineCallSeen, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -13,7 +14,7 @@ import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
  * rejection. SEED=… repeats a run.
  */
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31)
-const RUNS = 12
+const RUNS = runLength(4, 12)
 const HANG_MS = 10_000
 
 /** The smallest valid request of each endpoint. */
@@ -214,7 +215,7 @@ for (const [path, schema] of Object.entries(schemas)) {
           const { code, param } = refusal(path, await send(path, text))
           assert.deepEqual([code, param], ['invalid_json', null])
         }),
-        40,
+        3 * RUNS,
       ))
 
     it('a body that is truncated anywhere, or is not valid UTF-8', async () => {

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import * as fc from 'fast-check'
 import { embeddingList } from '../../src/inference/embeddings/embedding-list.ts'
+import { runLength } from '../support/long-run.ts'
 
 type Form = 'base64' | 'float'
 
@@ -85,7 +86,7 @@ for (const form of ['base64', 'float'] as const) {
           requireSame(found, { data, rest: { ...answer, data: [] } })
         }),
         // A smaller answer would say no more about a failure, and looking for one takes minutes.
-        { numRuns: 40, endOnFailure: true },
+        { numRuns: runLength(20, 40), endOnFailure: true },
       )
     })
 
@@ -222,7 +223,7 @@ for (const form of ['base64', 'float'] as const) {
             items().map(({ index }) => index),
           )
         }),
-        { numRuns: 300, endOnFailure: true },
+        { numRuns: runLength(100, 300), endOnFailure: true },
       )
     })
   })

@@ -9,6 +9,7 @@ import {
   tokenBudget,
   type OutputLimit,
 } from '../../src/inference/generation/generation-limit.ts'
+import { runLength } from '../support/long-run.ts'
 
 const limitOf = (maxTokens: number, more: Partial<OutputLimit> = {}): OutputLimit => ({
   maxTokens,
@@ -53,7 +54,7 @@ describe('the least number of tokens of a text', () => {
           assert.ok(leastTokensOf(whole) <= tokens, `${leastTokensOf(whole)} > ${tokens}`)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runLength(700, 2000) },
     )
   })
 
@@ -81,7 +82,7 @@ describe('the meter of a streamed choice', () => {
           if (piece !== '') assert.equal(meter.take(piece, undefined, false), undefined)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runLength(700, 2000) },
     )
   })
 

@@ -8,12 +8,13 @@ import { completionsStream } from '../../src/inference/completions/answer.ts'
 import type { CallStream } from '../../src/inference/generation/generation-stream.ts'
 import { simulationSeed } from '../simulation/seed.ts'
 import { chanceOf, type Chance } from '../support/fuzz/chance.ts'
+import { runLength } from '../support/long-run.ts'
 
 /** The streams of real servers in fixtures/dialects, and everything that a legal stream may have besides. */
 
 const seed = simulationSeed()
 const folder = new URL('../fixtures/dialects/', import.meta.url)
-const VARIATIONS = 2000
+const VARIATIONS = runLength(700, 2000)
 
 interface Recorded {
   readonly name: string

@@ -21,6 +21,7 @@ import { noUsage, rate, type Usage } from '../../src/billing/rating/rating.ts'
 import { likelyOutputTokens } from '../../src/shared/tokens/token-estimate.ts'
 import { audioJob } from '../../src/inference/audio/job.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
+import { runLength } from '../support/long-run.ts'
 import { madeJob, parsedBody } from '../support/made-job.ts'
 
 fc.configureGlobal({ seed: 1 })
@@ -195,7 +196,7 @@ describe('the amount that a spend limit reserves for a request', () => {
           assert.ok(clampUsage(usage, job).inputTokens <= job.maxInputTokens)
         }
       }),
-      { numRuns: 3000 },
+      { numRuns: runLength(800, 3000) },
     )
   })
 
@@ -209,7 +210,7 @@ describe('the amount that a spend limit reserves for a request', () => {
         assert.ok(job.maxInputTokens >= job.heldInputTokens)
         assert.equal(job.maxInputTokens, CONTEXT * read.length)
       }),
-      { numRuns: 3000 },
+      { numRuns: runLength(800, 3000) },
     )
   })
 

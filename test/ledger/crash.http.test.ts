@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
+import { runLength } from '../support/long-run.ts'
 import { openIntents } from '../support/open-intents.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
 
-const ROUNDS = 4
+const ROUNDS = runLength(2, 4)
 const CALLERS = 16
 const ANSWERS_A_ROUND = 25
 
@@ -42,7 +43,7 @@ async function keepAsking(weir: WeirProcess, caller: number, received: Received[
 describe('kill -9', () => {
   it('leaves one row for every answer that a caller received; interrupted requests cost nothing', async (t) => {
     const engine = await scriptedEngine()
-    engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 4, continuousUsage: true }
+    engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 15, continuousUsage: true }
     const weir = await weirProcess(
       stageConfig([engine.url], {
         limits: { max_concurrent_requests: 12, max_queue_depth: 100, token_budget: 1_000_000 },
@@ -129,7 +130,7 @@ describe('kill -9', () => {
       await weir.remove()
       await engine.close()
     })
-    const second = await cli(['serve', '--port', '0', '--data', weir.dataDir], {
+    const second = await commandLine(['serve', '--port', '0', '--data', weir.dataDir], {
       environment: { WEIR_ADMIN_PORT: '0' },
     })
     assert.equal(second.code, 1)

@@ -8,10 +8,11 @@ import { seededRandom } from '../../src/shared/seeded-random.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import { testBooks, type TestBooks } from '../support/books.ts'
+import { runLength } from '../support/long-run.ts'
 
 /** A year of three workspaces in the real store, with price changes, workspace prices and reversed rows. */
 
-const ROWS = 30_000
+const ROWS = runLength(8000, 30_000)
 const random = seededRandom(2026)
 const whole = (below: number): number => Math.floor(random() * below)
 const months = Array.from({ length: 12 }, (_, index) => parseMonth(`2028-${String(index + 1).padStart(2, '0')}`)!)

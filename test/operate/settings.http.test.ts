@@ -7,8 +7,8 @@ import { stringify } from 'yaml'
 import { cli, collect, startCli, startNote } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
-import { modelEntry, OPERATOR_TOKEN } from '../support/weir.ts'
-import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
+import { modelEntry, OPERATOR_TOKEN, startWeir, type TestWeir } from '../support/weir.ts'
+import { weirProcess } from '../support/weir-process.ts'
 import { eventually } from '../support/waiting.ts'
 
 interface Shown {
@@ -24,15 +24,22 @@ interface Shown {
 const models = [modelEntry(['http://127.0.0.1:9/v1'])]
 const server = { port: 0, admin_port: 0, drain_ms: 0 }
 
-async function serve(t: TestContext, config: object): Promise<{ weir: WeirProcess; file: string }> {
-  const weir = await weirProcess({ server, log: { level: 'info' }, models, ...config })
-  t.after(() => weir.remove())
-  return { weir, file: weir.dataDir.replace(/data$/, 'weir.yaml') }
+async function serve(t: TestContext, config: object): Promise<TestWeir> {
+  const weir = await startWeir({ server, models, ...config })
+  t.after(() => weir.stop())
+  return weir
 }
 
 describe('a change of weir.yaml', () => {
   it('is applied by the running service, or reported as needing a restart', async (t) => {
-    const { weir, file } = await serve(t, { rate_limit: { requests_per_minute: 50 } })
+    const weir = await weirProcess({
+      server,
+      log: { level: 'info' },
+      models,
+      rate_limit: { requests_per_minute: 50 },
+    })
+    t.after(() => weir.remove())
+    const file = weir.dataDir.replace(/data$/, 'weir.yaml')
     const limitNow = async (): Promise<string | null> => {
       const response = await fetch(`${weir.base}/models`, { headers: { authorization: `Bearer ${weir.key}` } })
       await response.text()
@@ -80,23 +87,18 @@ describe('a change of weir.yaml', () => {
   })
 
   it('of weir.yaml beside a separate catalog is applied too; a mistake in it is refused', async (t) => {
-    const weir = await weirProcess({ server, log: { level: 'info' }, models: [] })
-    t.after(() => weir.remove())
-    const file = weir.dataDir.replace(/data$/, 'weir.yaml')
-    const catalog = file.replace('weir.yaml', 'catalog.yaml')
-    t.after(() => rmSync(catalog, { force: true }))
+    const folder = mkdtempSync(join(tmpdir(), 'weir-catalog-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    const catalog = join(folder, 'catalog.yaml')
     writeFileSync(catalog, stringify({ models }))
-    const write = (config: object): void =>
-      writeFileSync(file, stringify({ server, catalog: './catalog.yaml', ...config }))
-    weir.signal('SIGTERM')
-    await weir.ended()
-    write({})
-    await weir.start()
+    const weir = await startWeir({ server, catalog })
+    t.after(() => weir.stop())
+    const file = weir.configFile
+    const write = (config: object): void => weir.writeConfig({ server, catalog, ...config })
     write({ rate_limit: { requests_per_minute: 7 } })
     const reload = () => commandLine(['reload', '--config', file, '--data', weir.dataDir])
     assert.equal((await reload()).stdout, 'Reloaded: 1 model.\n')
-    const response = await fetch(`${weir.base}/models`, { headers: { authorization: `Bearer ${weir.key}` } })
-    assert.equal(response.headers.get('x-ratelimit-limit'), '7')
+    assert.equal((await weir.call('/models')).headers.get('x-ratelimit-limit'), '7')
     write({ rate_limit: { requests_per_minute: 'many' } })
     const refused = await commandLine(['reload', '--data', weir.dataDir])
     assert.equal(refused.code, 1)
@@ -162,10 +164,11 @@ describe('a first weir.yaml beside a service that started without one', () => {
 
 describe('weir config beside a service', () => {
   it('raises no alarm, however the service and the command name the same file', async (t) => {
-    const { weir, file } = await serve(t, {})
+    const weir = await serve(t, {})
+    const file = weir.configFile
     const folder = dirname(file)
-    // The service got the whole path and no variable. The defaults of a process depend on its heap.
-    const environment = { WEIR_PORT: '1', WEIR_HOST: '::1', NODE_OPTIONS: '--max-old-space-size=300' }
+    // The service got the whole path and no variable.
+    const environment = { WEIR_PORT: '1', WEIR_HOST: '::1' }
     for (const args of [['--config', file], ['--config', 'weir.yaml'], []]) {
       const shown = await commandLine(['config', ...args, '--data', weir.dataDir, '--json'], {
         cwd: folder,
@@ -186,8 +189,8 @@ describe('weir config beside a service', () => {
   })
 
   it('reports a mistake in the file of the service', async (t) => {
-    const { weir, file } = await serve(t, {})
-    writeFileSync(file, stringify({ server: { port: 'many' }, models }))
+    const weir = await serve(t, {})
+    weir.writeConfig({ server: { port: 'many' }, models })
     const { stdout } = await commandLine(['config', '--data', weir.dataDir])
     assert.match(stdout, /\n! the file has a mistake and is not taken: \S+weir\.yaml:\d+: server\.port: must be/)
   })
@@ -195,11 +198,12 @@ describe('weir config beside a service', () => {
 
 describe('weir config without a service', () => {
   it('shows each setting with its source, and no secret', async (t) => {
-    const { weir, file } = await serve(t, { operator_token: 'secret-operator-token-01' })
-    weir.signal('SIGTERM')
-    await weir.ended()
+    const folder = mkdtempSync(join(tmpdir(), 'weir-config-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'weir.yaml')
+    writeFileSync(file, stringify({ server, models, operator_token: 'secret-operator-token-01' }))
     const environment = { WEIR_PORT: '8123' }
-    const { stdout } = await commandLine(['config', '--config', file, '--data', weir.dataDir], { environment })
+    const { stdout } = await commandLine(['config', '--config', file, '--data', join(folder, 'data')], { environment })
     assert.match(stdout, /\. No service is running\.\n\nSETTING +VALUE +FROM\n/)
     assert.match(stdout, /\nserver\.port +8123 +WEIR_PORT\n/)
     assert.match(stdout, /\nserver\.drain_ms +0 +\S+weir\.yaml:\d+\n/)
@@ -215,7 +219,7 @@ describe('weir chat', () => {
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const speech = modelEntry([engine.url], { id: 'openai/whisper', aliases: [], categories: ['audio'] })
-    const { weir } = await serve(t, { models: [modelEntry([engine.url]), speech] })
+    const weir = await serve(t, { models: [modelEntry([engine.url]), speech] })
     const options = ['--data', weir.dataDir]
     const keys = async (): Promise<number> =>
       (await commandLine(['keys', 'list', '--json', ...options])).json<{ data: object[] }>().data.length
@@ -232,10 +236,10 @@ describe('weir chat', () => {
       'openai/whisper': 'openai/whisper cannot chat: its category is audio. See: weir chat --help',
     }
     for (const [model, message] of Object.entries(refusals)) {
-      const refused = await cli(['chat', model, ...options])
+      const refused = await commandLine(['chat', model, ...options])
       assert.deepEqual([refused.code, refused.stdout, refused.stderr], [2, '', `weir: ${message}\n`])
     }
-    const unknown = await cli(['chat', '--workspace', 'nobody', ...options])
+    const unknown = await commandLine(['chat', '--workspace', 'nobody', ...options])
     assert.equal(unknown.stderr, 'weir: There is no workspace "nobody". Choose another one with --workspace.\n')
     assert.equal(await keys(), 1)
   })
@@ -244,7 +248,7 @@ describe('weir chat', () => {
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const other = modelEntry([engine.url], { id: 'meta/other', aliases: [] })
-    const { weir } = await serve(t, { models: [modelEntry([engine.url]), other] })
+    const weir = await serve(t, { models: [modelEntry([engine.url]), other] })
     const chat = startCli(['chat', '--data', weir.dataDir], { input: 'pipe' })
     const ended = new Promise<number | null>((resolve) => chat.once('exit', resolve))
     t.after(() => chat.kill('SIGKILL'))
@@ -289,7 +293,7 @@ describe('weir chat', () => {
 
 describe('weir console', () => {
   it('prints a link that signs in once, to the console of the operator or of a workspace', async (t) => {
-    const { weir } = await serve(t, {})
+    const weir = await serve(t, {})
     const link = async (...args: string[]): Promise<URL> =>
       new URL((await commandLine(['console', ...args, '--data', weir.dataDir, '--json'])).json<{ url: string }>().url)
     const signIn = (base: string, { hash }: URL) =>

@@ -131,7 +131,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
   })
 
   it('lets a caller that is still reading its answer read it to the last byte', async (t) => {
-    const content = 'x'.repeat(24 * 1024 * 1024)
+    const content = 'x'.repeat(16 * 1024 * 1024)
     const { weir } = await stage(t, { script: { tokens: [content] } })
     const client = await rawClient(weir.base)
     client.socket.pause()
@@ -174,7 +174,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
 
   it('under load, writes a row for every answer that was received, and refuses all other requests with 503', async (t) => {
     const { weir, engine } = await stage(t, {
-      script: { tokenMs: 5 },
+      script: { tokenMs: 20 },
       limits: { max_concurrent_requests: 8, max_queue_depth: 100 },
     })
     const received: string[] = []

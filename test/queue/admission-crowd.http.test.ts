@@ -7,12 +7,13 @@ import { simulationSeed } from '../simulation/seed.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { nothingIsHeld } from '../support/held-bytes.ts'
 import { chargeOf, laneOf, type LaneView } from '../support/lane.ts'
+import { runLength } from '../support/long-run.ts'
 import { orderedEngine, type OrderedCall, type OrderedEngine } from '../support/ordered-engine.ts'
 import { rawChat } from '../support/raw-client.ts'
 import { eventually } from '../support/waiting.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
-const CROWD = 2000
+const CROWD = runLength(600, 2000)
 const LANE = 8
 const BUDGET = 12_000
 /** A caller that leaves the queue is at least this far from its head, so that it is not admitted at the same instant. */
@@ -29,7 +30,7 @@ interface Visitor {
   left: 'no' | 'from the queue' | 'from the engine'
 }
 
-it('[Q1][Q2][Q5][Q8] 2,000 callers on a lane of 8 are served in order and within the limits, and nothing is left over', async (t) => {
+it('[Q1][Q2][Q5][Q8] a crowd on a lane of 8 is served in order and within the limits, and nothing is left over', async (t) => {
   const seed = simulationSeed()
   t.diagnostic(`WEIR_SEED=${seed}`)
   const random = seededRandom(seed)
@@ -91,7 +92,7 @@ it('[Q1][Q2][Q5][Q8] 2,000 callers on a lane of 8 are served in order and within
 
   const left = (how: Visitor['left']): number => visitors.filter((visitor) => visitor.left === how).length
   t.diagnostic(`${left('no')} served, ${left('from the queue')} left the queue, ${left('from the engine')} the engine`)
-  assert.ok(left('from the queue') > 50 && left('from the engine') > 50)
+  assert.ok(left('from the queue') > CROWD / 40 && left('from the engine') > CROWD / 40)
   assert.deepEqual(violations, [])
 
   const expected = visitors.filter((visitor) => visitor.left !== 'from the queue')

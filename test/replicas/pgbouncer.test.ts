@@ -52,7 +52,7 @@ describe('PgBouncer in front of PostgreSQL', { skip: withoutPgBouncer }, () => {
   })
 
   it('may use another connection for each transaction: services and PostgreSQL are killed, and no row is lost or duplicated', async () => {
-    assert.ok((await killServicesAndPostgres(1, { mode: 'transaction', connections: 4 })) > 0)
+    assert.ok((await killServicesAndPostgres(2, { mode: 'transaction', connections: 4 })) > 0)
   })
 
   it('may give each client a connection of its own', async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -56,7 +56,7 @@ describe('several services on one PostgreSQL', () => {
     })
 
   /** As a command on another machine sees it, which has nothing but the configuration. */
-  const command = (...args: string[]) => cli([...args, '--json', '--data', elsewhere], { environment })
+  const command = (...args: string[]) => commandLine([...args, '--json', '--data', elsewhere], { environment })
 
   const idsInLedger = async (): Promise<readonly string[]> =>
     (await services[0]!.ledger()).map(({ requestId }) => requestId)
@@ -131,7 +131,7 @@ describe('several services on one PostgreSQL', () => {
   it('refuse to start without the database, in one line with advice and without the password', async () => {
     await postgres.kill()
     try {
-      const { code, stderr } = await cli(['serve', '--data', join(elsewhere, 'new')], { environment })
+      const { code, stderr } = await commandLine(['serve', '--data', join(elsewhere, 'new')], { environment })
       assert.equal(code, 1)
       assert.match(
         stderr,

@@ -186,10 +186,10 @@ describe('an answer', () => {
 
   it('that its caller does not read counts until it does', async (t) => {
     // Far more than the sockets of both sides hold.
-    const large = 40_000_000
+    const large = 16_000_000
     const script = { handle: (_call: unknown, response: ServerResponse) => void response.end(answer(large)) }
     const { weir, otherKey } = await stage(t, { script }, 6 * large)
-    const asked = { max_tokens: 50_000_000 }
+    const asked = { max_tokens: 20_000_000 }
     const readers: RawClient[] = []
     for (let index = 0; index < 2; index++) {
       const reader = await rawClient(weir.base)

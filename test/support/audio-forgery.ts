@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import decode from 'audio-decode'
 import { formatOf } from '../../src/inference/audio/measure/audio-format.ts'
-import { decodedSeconds } from '../../src/inference/audio/measure/measuring.ts'
+import { decodedSeconds } from '../../src/inference/audio/measure/decoded-seconds.ts'
 import {
   box,
   boxIn,

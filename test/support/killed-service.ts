@@ -36,7 +36,7 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
   const random = seededRandom(9)
   engine.script = () => ({
     tokens: ['a', 'b', 'c', 'd'],
-    tokenMs: 2,
+    tokenMs: 15,
     promptTokens: 1 + Math.floor(random() * 1000),
     continuousUsage: true,
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
 import { stageConfig } from './chat-stage.ts'
-import { cli } from './cli.ts'
+import { commandLine } from './command-line.ts'
 import { requestOnce, check, type Received } from './killed-service.ts'
 import { limitWaits, startPgBouncer, type PgBouncerOptions } from './pgbouncer.ts'
 import { startPostgres } from './postgres-server.ts'
@@ -19,12 +19,12 @@ const CALLERS = 12
  * Kills three services on one PostgreSQL and one Redis, and PostgreSQL itself, again and again under load, and checks the books
  * afterwards. Returns how many answers callers received. With `pooling`, the services reach PostgreSQL through PgBouncer.
  */
-export async function killServicesAndPostgres(rounds: number, pooling?: PgBouncerOptions): Promise<number> {
+export async function killServicesAndPostgres(kills: number, pooling?: PgBouncerOptions): Promise<number> {
   await using opened = new AsyncDisposableStack()
   const postgres = opened.adopt(await startPostgres(), (it) => it.remove())
   const redis = opened.adopt(await startRedis(), (it) => it.remove())
   const engine = opened.adopt(await scriptedEngine(), (it) => it.close())
-  engine.script = { tokens: ['a', 'b', 'c', 'd'], tokenMs: 2, promptTokens: 17, continuousUsage: true }
+  engine.script = { tokens: ['a', 'b', 'c', 'd'], tokenMs: 15, promptTokens: 17, continuousUsage: true }
   let databaseUrl = await postgres.createDatabase()
   if (pooling) {
     const pooler = opened.adopt(await startPgBouncer(postgres, pooling), (it) => it.remove())
@@ -57,7 +57,7 @@ export async function killServicesAndPostgres(rounds: number, pooling?: PgBounce
     await eventually('answers come', () => received.length > before + 3 * CALLERS, 60_000)
   }
   await moreAnswers()
-  for (let kill = 0; kill < 3 * rounds; kill += 1) {
+  for (let kill = 0; kill < kills; kill += 1) {
     const service = services[kill % services.length]!
     const owner = join(journalFolder(service.dataDir), 'owner')
     const before = readFileSync(owner, 'utf8')
@@ -85,7 +85,9 @@ export async function killServicesAndPostgres(rounds: number, pooling?: PgBounce
 
   // The third does not start again: its journal is shipped by hand.
   const environment = { WEIR_DATABASE_URL: databaseUrl }
-  const shipped = (await cli(['journal', 'ship', last!.dataDir, '--json'], { environment })).json<{ rows: number }>()
+  const shipped = (await commandLine(['journal', 'ship', last!.dataDir, '--json'], { environment })).json<{
+    rows: number
+  }>()
   assert.ok(shipped.rows > 0)
   for (const service of services.slice(0, 2)) {
     service.signal('SIGTERM')

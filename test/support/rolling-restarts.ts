@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { stageConfig } from './chat-stage.ts'
-import { cli } from './cli.ts'
+import { commandLine } from './command-line.ts'
 import { startPostgres } from './postgres-server.ts'
 import { startRedis } from './redis-server.ts'
 import { scriptedEngine } from './scripted-engine.ts'
@@ -26,7 +26,7 @@ export interface RollingFigures {
  */
 export async function rollingRestarts(restarts: number): Promise<RollingFigures> {
   const [redis, postgres, engine] = await Promise.all([startRedis(), startPostgres(), scriptedEngine()])
-  engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 10 }
+  engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 30 }
   const database = await postgres.createDatabase()
   const config = stageConfig([engine.url], {
     limits: { max_concurrent_requests: CONCURRENCY, max_queue_depth: 500, max_wait_ms: 60_000 },
@@ -95,7 +95,7 @@ export async function rollingRestarts(restarts: number): Promise<RollingFigures>
 /** Every answer has its row, and the books agree. */
 async function requireBooks({ dataDir }: WeirProcess, database: string, served: number): Promise<void> {
   const environment = { WEIR_DATABASE_URL: database }
-  const books = (...args: string[]) => cli([...args, '--data', dataDir, '--json'], { environment })
+  const books = (...args: string[]) => commandLine([...args, '--data', dataDir, '--json'], { environment })
   assert.equal((await books('reconcile')).code, 0)
   await eventually('every answer has its row', async () => {
     const { data } = (await books('usage', '--workspace', 'default')).json<{ data: unknown[] }>()

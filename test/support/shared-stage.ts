@@ -37,7 +37,7 @@ export async function sharedWeir(config: object): Promise<TestWeir> {
     workspace,
     call: (path, init) => weir.call(path, { key, ...init }),
     chat: (body, init) => weir.chat(body, { key, ...init }),
-    ledger: () => ledgerOf(weir.dataDir, id),
+    ledger: () => ledgerOf({ dataDir: weir.dataDir }, id),
   }
 }
 

@@ -3,11 +3,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { usageQuery } from '../../src/billing/usage/views.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
-import { openSettledStore } from '../../src/cli/settled-store.ts'
 import { collect, startCli, startNote } from './cli.ts'
 import { eventually } from './waiting.ts'
+import { ledgerOf } from './weir.ts'
 
 /** A start or an end that takes a second takes a minute and more beside busy programs. Only what hangs takes longer than this. */
 export const BUSY_MACHINE_MS = 240_000
@@ -124,15 +123,7 @@ async function processIn(
         headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
         body: JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body }),
       }),
-    async ledger() {
-      const store = await openSettledStore({ dataDir, databaseUrl: environment['WEIR_DATABASE_URL'] })
-      try {
-        const workspaces = await store.workspaces()
-        return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))
-      } finally {
-        await store.close()
-      }
-    },
+    ledger: () => ledgerOf({ dataDir, databaseUrl: environment['WEIR_DATABASE_URL'] }),
     remove,
   }
 }

@@ -7,7 +7,7 @@ import { FIRST_WORKSPACE } from '../../src/compose/open-parts.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openSettledStore } from '../../src/cli/settled-store.ts'
 import { settleRunningService } from '../../src/operate/running-service.ts'
-import { openStoreHere } from '../../src/store/open.ts'
+import { openStoreHere, type DatabaseChoice } from '../../src/store/open.ts'
 import { usageQuery } from '../../src/billing/usage/views.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { within } from './waiting.ts'
@@ -126,7 +126,7 @@ export async function startWeir(
         ...init,
       }),
     admin,
-    ledger: () => ledgerOf(dataDir),
+    ledger: () => ledgerOf({ dataDir }),
     writeConfig,
     reload: () => admin('POST', '/admin/v1/catalog/reload'),
     async stop() {
@@ -138,9 +138,9 @@ export async function startWeir(
 }
 
 /** The rows of a workspace, by default the first one, as another process reads them. Its thread would cost the most. */
-export async function ledgerOf(dataDir: string, workspaceId?: string): Promise<readonly LedgerRow[]> {
-  const isRunning = await settleRunningService(dataDir)
-  const store = await (isRunning ? openStoreHere({ dataDir, exclusive: false }) : openSettledStore({ dataDir }))
+export async function ledgerOf(choice: DatabaseChoice, workspaceId?: string): Promise<readonly LedgerRow[]> {
+  const isRunning = await settleRunningService(choice.dataDir)
+  const store = await (isRunning ? openStoreHere({ ...choice, exclusive: false }) : openSettledStore(choice))
   try {
     return await store.usage(usageQuery(workspaceId ?? (await store.workspaces())[0]?.id ?? '', {}))
   } finally {

@@ -11,7 +11,6 @@ import { startService } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openStore } from '../../src/store/open.ts'
 import { formatKey, hashKey } from '../../src/workspaces/keys/api-key.ts'
-import { cli } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
 import { roomInThisMinute } from '../support/minute.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -248,7 +247,7 @@ describe("workspaces and keys by the operator's API", () => {
 
 describe('workspaces and keys by the command line, while the service runs', () => {
   it('[K3] a new key works at once, and a revoked key stops on the next request', async () => {
-    const workspace = (await cli(['workspaces', 'create', 'by cli', '--json', ...where()])).json()
+    const workspace = (await commandLine(['workspaces', 'create', 'by cli', '--json', ...where()])).json()
     assert.equal(workspace['name'], 'by cli')
     const issued = (
       await commandLine(['keys', 'create', '--workspace', 'by cli', '--json', ...where()])

@@ -4,7 +4,7 @@ import { escapeHtml } from '../../shared/html.ts'
 import { documentedRoutes, type ApiDescription, type DocumentedRoute } from '../openapi.ts'
 import type { Content, Route } from '../route.ts'
 import { codeSamples, sdkSamples } from './code-samples.ts'
-import { errorExample } from './error-examples.ts'
+import { errorExamples } from './error-examples.ts'
 import { fieldsOf, type Field } from './fields.ts'
 import { sampleRequest } from './sample-request.ts'
 import { tryForm } from './try-form.ts'
@@ -137,7 +137,7 @@ function errorSection(): string {
   return `<section id="errors"><h2>Errors${anchor('errors', 'Errors')}</h2>
 <p>The body always has this form. If a response has <code>Retry-After</code>, wait that long and add some jitter.
 With <code>X-Should-Retry: false</code>, waiting does not help: the same request would be refused again.</p>
-<pre><code>${escapeHtml(JSON.stringify(errorExample('invalid_value').body(), null, 2))}</code></pre>
+<pre><code>${escapeHtml(JSON.stringify(errorExamples.invalid_value.body(), null, 2))}</code></pre>
 <dl>${items.join('\n')}</dl></section>`
 }
 

@@ -1,7 +1,7 @@
-import { ApiError, type ErrorCode } from '../../shared/errors.ts'
+import { ApiError, errorCodes, type ErrorCode } from '../../shared/errors.ts'
 
 /** A typical message for each code, and the parameter it is about. */
-const examples: Readonly<Record<ErrorCode, readonly [message: string, param?: string]>> = {
+const messages: Readonly<Record<ErrorCode, readonly [message: string, param?: string]>> = {
   invalid_json: ['The body is not valid JSON.'],
   missing_required_parameter: ["Missing required parameter: 'model'.", 'model'],
   invalid_type: ["'max_tokens' must be an integer of at least 1.", 'max_tokens'],
@@ -36,7 +36,10 @@ const examples: Readonly<Record<ErrorCode, readonly [message: string, param?: st
   upstream_timeout: ['The engine took too long. Try again later.'],
 }
 
-export function errorExample(code: ErrorCode): ApiError {
-  const [message, param] = examples[code]
-  return new ApiError(code, message, param === undefined ? {} : { param })
-}
+/** Made once: an error is slow to make, because it records its stack, and the documents show hundreds. */
+export const errorExamples = Object.fromEntries(
+  errorCodes.map((code) => {
+    const [message, param] = messages[code]
+    return [code, new ApiError(code, message, param === undefined ? {} : { param })]
+  }),
+) as Readonly<Record<ErrorCode, ApiError>>

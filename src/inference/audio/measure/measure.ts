@@ -22,9 +22,14 @@ const turns = takeTurns({
   ownerFull: 'Too many of your recordings are waiting to be measured. Try again when some of them are done.',
 })
 
-/** The task of a thread. `claims`: read the headers instead of decoding. */
+/** Decodes the recording, or reads its headers. Two programs, because each library takes long to load. */
+const programs = {
+  decode: new URL('./decoding-worker.ts', import.meta.url),
+  claims: new URL('./claims-worker.ts', import.meta.url),
+}
+
+/** The task of a thread. */
 export interface MeasuringTask {
-  readonly way: 'decode' | 'claims'
   readonly format: AudioFormat
   readonly length: number
 }
@@ -42,12 +47,12 @@ export async function measureAudio(client: TurnClient, source: ByteSource): Prom
   const format = await formatOf(source)
   if (!format) return undefined
   const { extension, contentType } = format
-  const inWay = (way: MeasuringTask['way'], limitMs: number): Promise<number | undefined> =>
-    inThread(client, { way, format, length: source.length }, source, limitMs)
+  const inThreadOf = (program: URL, limitMs: number): Promise<number | undefined> =>
+    inThread(program, client, { format, length: source.length }, source, limitMs)
   const { seconds, isClaimed } = await turns.run(client, async () => {
-    const decoded = await inWay('decode', DECODE_MS)
+    const decoded = await inThreadOf(programs.decode, DECODE_MS)
     if (decoded !== undefined) return { seconds: decoded, isClaimed: false }
-    return { seconds: await inWay('claims', CLAIMS_MS), isClaimed: true }
+    return { seconds: await inThreadOf(programs.claims, CLAIMS_MS), isClaimed: true }
   })
   const isPlausible = seconds !== undefined && seconds > 0 && seconds <= MAX_SECONDS
   const durationMs = isPlausible ? Math.max(1, Math.round(seconds * 1000)) : undefined
@@ -56,12 +61,13 @@ export async function measureAudio(client: TurnClient, source: ByteSource): Prom
 
 /** undefined: the file cannot be measured this way, or not in time. */
 async function inThread(
+  program: URL,
   client: TurnClient,
   task: MeasuringTask,
   source: ByteSource,
   limitMs: number,
 ): Promise<number | undefined> {
-  const worker = new Worker(new URL('./measuring-worker.ts', import.meta.url), {
+  const worker = new Worker(program, {
     workerData: task,
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     // Captured, because decoders report damage there.

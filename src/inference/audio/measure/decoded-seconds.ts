@@ -1,10 +1,6 @@
 import decode from 'audio-decode'
-import { parseBuffer } from 'music-metadata'
 import type { AudioFormat } from './audio-format.ts'
 import { untrimmed, type ReadBytes } from './untrimmed.ts'
-
-/** The most bytes that are read for the headers. */
-const MAX_CLAIMS_BYTES = 64 * 2 ** 20
 
 /** The maximum size of a sample in a lossless file, and of everything else in it: names, pictures. */
 const MAX_SAMPLE_BYTES = 4
@@ -37,12 +33,4 @@ export async function decodedSeconds(format: AudioFormat, length: number, read: 
   }
   if (seconds > 0) return seconds
   throw new Error('no sound')
-}
-
-/** The length according to the headers, which can be forged. */
-export async function claimedSeconds(format: AudioFormat, length: number, read: ReadBytes): Promise<number> {
-  const bytes = await read(0, Math.min(length, MAX_CLAIMS_BYTES))
-  const { format: found } = await parseBuffer(bytes, { mimeType: format.contentType, size: length }, { duration: true })
-  if (found.duration === undefined) throw new Error('no length')
-  return found.duration
 }
