@@ -49,6 +49,7 @@ function buildOne(buildSync, name) {
     jsx: 'automatic',
     jsxImportSource: 'preact',
     legalComments: 'none',
+    loader: { '.svg': 'text' },
     logLevel: 'error',
   })
 }
@@ -59,7 +60,12 @@ function sourceStamp() {
   const files = readdirSync(join(root, 'console'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
-  const others = ['package-lock.json', 'scripts/build-console.mjs', 'src/server/docs/code-samples.ts']
+  const others = [
+    'package-lock.json',
+    'scripts/build-console.mjs',
+    'src/server/docs/code-samples.ts',
+    'src/server/look/tokens.css',
+  ]
   for (const file of [...files.sort(), ...others.map((name) => join(root, name))]) hash.update(readFileSync(file))
   return hash.digest('hex')
 }

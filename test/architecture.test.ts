@@ -256,6 +256,7 @@ describe('the consoles', () => {
       'marked',
       'lowlight',
     ])
+    const folders = ['highlight.js/lib/languages/', '@primer/octicons/build/svg/']
     const texts = new Set([`src/${CODE_SAMPLES}`, 'src/shared/bytes-text.ts', 'src/shared/errors.ts'])
     const root = new URL('../console/', import.meta.url)
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
@@ -266,7 +267,7 @@ describe('the consoles', () => {
         .map((name) => (name.startsWith('.') ? posix.join('console', posix.dirname(file), name) : name))
         .filter((name) => {
           const mayShare = ['shared', 'generated', 'styles', own].some((part) => name.startsWith(`console/${part}/`))
-          const isPackage = packages.has(name) || name.startsWith('highlight.js/lib/languages/')
+          const isPackage = packages.has(name) || folders.some((folder) => name.startsWith(folder))
           return !mayShare && !isPackage && !texts.has(name)
         })
         .map((name) => `${file} imports ${name}`)

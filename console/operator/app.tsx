@@ -1,5 +1,21 @@
 import { LocationProvider, Route, Router } from 'preact-iso/router'
 import { isSignedOut } from '../shared/client.ts'
+import { Icon } from '../shared/icon.tsx'
+import {
+  checklistIcon,
+  cpuIcon,
+  creditCardIcon,
+  graphIcon,
+  homeIcon,
+  keyIcon,
+  logIcon,
+  organizationIcon,
+  packageIcon,
+  pulseIcon,
+  serverIcon,
+  signOutIcon,
+  stackIcon,
+} from '../shared/icons.ts'
 import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell } from '../shared/shell.tsx'
@@ -21,18 +37,18 @@ import { WorkspacesPage } from './pages/workspaces.tsx'
 import { isSignedIn, linkProblem, signIn, signOut } from './session.ts'
 
 const pages = [
-  { path: '/console', title: 'Overview' },
-  { path: '/console/queues', title: 'Queues' },
-  { path: '/console/engines', title: 'Engines' },
-  { path: '/console/replicas', title: 'Replicas' },
-  { path: '/console/catalog', title: 'Catalog' },
-  { path: '/console/workspaces', title: 'Workspaces' },
-  { path: '/console/keys', title: 'Keys' },
-  { path: '/console/usage', title: 'Usage' },
-  { path: '/console/requests', title: 'Requests' },
-  { path: '/console/invoices', title: 'Invoices' },
-  { path: '/console/reconcile', title: 'Reconcile' },
-  { path: '/console/audit', title: 'Audit log' },
+  { path: '/console', title: 'Overview', icon: homeIcon },
+  { path: '/console/queues', title: 'Queues', icon: stackIcon, heading: 'Serving' },
+  { path: '/console/engines', title: 'Engines', icon: cpuIcon },
+  { path: '/console/replicas', title: 'Replicas', icon: serverIcon },
+  { path: '/console/catalog', title: 'Catalog', icon: packageIcon },
+  { path: '/console/workspaces', title: 'Workspaces', icon: organizationIcon, heading: 'Customers' },
+  { path: '/console/keys', title: 'Keys', icon: keyIcon },
+  { path: '/console/usage', title: 'Usage', icon: graphIcon },
+  { path: '/console/requests', title: 'Requests', icon: pulseIcon },
+  { path: '/console/invoices', title: 'Invoices', icon: creditCardIcon, heading: 'Accounts' },
+  { path: '/console/reconcile', title: 'Reconcile', icon: checklistIcon },
+  { path: '/console/audit', title: 'Audit log', icon: logIcon },
 ]
 
 export function App() {
@@ -45,7 +61,8 @@ export function App() {
         name="operator"
         pages={pages}
         foot={
-          <button type="button" class="plain" onClick={() => void signOut()}>
+          <button type="button" onClick={() => void signOut()}>
+            <Icon of={signOutIcon} />
             Sign out
           </button>
         }

@@ -5,7 +5,7 @@
 
 export type Named = 'model' | 'key' | 'workspace'
 
-/** Names of variables of charts.css. */
+/** Names of variables of tokens.css. */
 export const ALL = '--ink'
 export const OTHERS = '--others'
 export const colourAt = (place: number): string => `--line-${place % COLOURS}`

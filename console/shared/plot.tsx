@@ -9,7 +9,7 @@ export interface Line {
   readonly title: string
   /** One for each time; null where nothing was measured. */
   readonly values: readonly (number | null)[]
-  /** The name of a variable of charts.css. Without it, the place among the lines decides. */
+  /** The name of a variable of tokens.css. Without it, the place among the lines decides. */
   readonly colour?: string
 }
 
@@ -71,8 +71,11 @@ export function Plot(props: PlotProps) {
     resized.observe(element)
     const scheme = matchMedia('(prefers-color-scheme: dark)')
     scheme.addEventListener('change', draw)
+    const chosen = new MutationObserver(draw)
+    chosen.observe(document.documentElement, { attributeFilter: ['data-scheme'] })
     return () => {
       resized.disconnect()
+      chosen.disconnect()
       scheme.removeEventListener('change', draw)
       plot.current?.destroy()
       plot.current = undefined

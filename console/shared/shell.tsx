@@ -1,11 +1,18 @@
-import type { ComponentChildren } from 'preact'
+import { Fragment, type ComponentChildren } from 'preact'
 import { useLocation } from 'preact-iso/router'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { attempts, isReachable } from './client.ts'
+import { Icon } from './icon.tsx'
+import { bookIcon, threeBarsIcon, xIcon } from './icons.ts'
+import { Mark } from './mark.tsx'
+import { SchemeSwitch } from './scheme-switch.tsx'
 
 export interface NavigationEntry {
   readonly path: string
   readonly title: string
+  readonly icon: string
+  /** The heading above it and the entries after it. */
+  readonly heading?: string
 }
 
 /** The frame around every page: the current page, the navigation, and who is signed in. */
@@ -22,14 +29,13 @@ export function Shell({
 }) {
   const { path } = useLocation()
   const main = useRef<HTMLElement>(null)
-  const bar = useRef<HTMLElement>(null)
+  const [isOpen, setOpen] = useState(false)
   const isFirst = useRef(true)
   useEffect(() => {
     // Moves the focus, so that a screen reader announces the new page. The first page has it anyway.
     if (!isFirst.current) main.current?.focus()
     isFirst.current = false
-    // On a phone the pages are in one line, which may be longer than the screen.
-    bar.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+    setOpen(false)
     window.scrollTo(0, 0)
   }, [path])
   // The root is the first page, whatever its own address is.
@@ -42,20 +48,40 @@ export function Shell({
       <a class="skip" href="#content">
         Skip to the content
       </a>
-      <header class="side">
-        <div class="brand">
-          Weir <small>{name}</small>
+      <header class={isOpen ? 'side open' : 'side'}>
+        <div class="side-head">
+          <div class="brand">
+            <Mark />
+            Weir <small>{name}</small>
+          </div>
+          <button
+            type="button"
+            class="menu-button"
+            aria-label={isOpen ? 'Close the menu' : 'Menu'}
+            aria-expanded={isOpen}
+            onClick={() => setOpen(!isOpen)}
+          >
+            <Icon of={isOpen ? xIcon : threeBarsIcon} />
+          </button>
         </div>
-        <nav aria-label="Pages" ref={bar}>
-          {pages.map((page) => (
-            <a key={page.path} href={page.path} aria-current={isCurrent(page.path) ? 'page' : undefined}>
-              {page.title}
-            </a>
+        <nav aria-label="Pages">
+          {pages.map(({ path: page, title, icon, heading }) => (
+            <Fragment key={page}>
+              {heading === undefined ? null : <h2>{heading}</h2>}
+              <a href={page} aria-current={isCurrent(page) ? 'page' : undefined}>
+                <Icon of={icon} />
+                {title}
+              </a>
+            </Fragment>
           ))}
         </nav>
         <div class="foot">
-          <a href="/docs">API docs</a>
+          <a href="/docs">
+            <Icon of={bookIcon} />
+            API docs
+          </a>
           {foot}
+          <SchemeSwitch />
         </div>
       </header>
       <main id="content" ref={main} tabIndex={-1}>

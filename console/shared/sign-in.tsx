@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Failure } from './client.ts'
+import { Mark } from './mark.tsx'
 
 /**
  * The page in front of a console. What is typed is sent to the service and not stored here. After a session has ended,
@@ -43,6 +44,7 @@ export function SignIn({
 
   const form = (
     <form class="panel stack" onSubmit={(event) => void submit(event)}>
+      <Mark />
       <h1>{title}</h1>
       <p class="soft">{hasEnded ? 'Your session has ended. Sign in again to go on.' : about}</p>
       <label>

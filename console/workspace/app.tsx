@@ -1,5 +1,18 @@
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso/router'
 import { isSignedOut } from '../shared/client.ts'
+import { Icon } from '../shared/icon.tsx'
+import {
+  aiModelIcon,
+  commentDiscussionIcon,
+  creditCardIcon,
+  graphIcon,
+  homeIcon,
+  keyIcon,
+  pulseIcon,
+  rocketIcon,
+  signInIcon,
+  signOutIcon,
+} from '../shared/icons.ts'
 import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell } from '../shared/shell.tsx'
@@ -16,14 +29,14 @@ import { UsagePage } from './pages/usage.tsx'
 import { linkProblem, publicModels, session, signIn, signOut } from './session.ts'
 
 const pages = [
-  { path: '/console', title: 'Overview' },
-  { path: '/console/start', title: 'Start' },
-  { path: '/console/models', title: 'Models' },
-  { path: '/console/playground', title: 'Playground' },
-  { path: '/console/keys', title: 'Keys' },
-  { path: '/console/usage', title: 'Usage' },
-  { path: '/console/requests', title: 'Requests' },
-  { path: '/console/invoices', title: 'Invoices' },
+  { path: '/console', title: 'Overview', icon: homeIcon },
+  { path: '/console/start', title: 'Start', icon: rocketIcon },
+  { path: '/console/models', title: 'Models', icon: aiModelIcon },
+  { path: '/console/playground', title: 'Playground', icon: commentDiscussionIcon },
+  { path: '/console/keys', title: 'Keys', icon: keyIcon },
+  { path: '/console/usage', title: 'Usage', icon: graphIcon },
+  { path: '/console/requests', title: 'Requests', icon: pulseIcon },
+  { path: '/console/invoices', title: 'Invoices', icon: creditCardIcon },
 ]
 
 export function App() {
@@ -51,7 +64,8 @@ function Member({ workspace }: { workspace: string }) {
       name={workspace}
       pages={pages}
       foot={
-        <button type="button" class="plain" onClick={() => void signOut()}>
+        <button type="button" onClick={() => void signOut()}>
+          <Icon of={signOutIcon} />
           Sign out
         </button>
       }
@@ -81,7 +95,16 @@ function Visitor() {
   const { path } = useLocation()
   if (path !== '/console' && path !== '/console/models') return <Enter hasEnded={false} />
   return (
-    <Shell name="" pages={[{ path: '/console/models', title: 'Models' }]} foot={<a href="/console/sign-in">Sign in</a>}>
+    <Shell
+      name=""
+      pages={[{ path: '/console/models', title: 'Models', icon: aiModelIcon }]}
+      foot={
+        <a href="/console/sign-in">
+          <Icon of={signInIcon} />
+          Sign in
+        </a>
+      }
+    >
       <PublicModelsPage />
     </Shell>
   )

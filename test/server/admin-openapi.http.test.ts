@@ -184,7 +184,14 @@ describe('GET /admin/v1/openapi.json', () => {
     const routes = everyAdminRoute().map(({ method, path }) => `${method} ${path.replace('+}', '}')}`)
     const listed = operationsOf(document).map(([method, path]) => `${method.toUpperCase()} ${path}`)
     assert.ok(listed.length > 20)
-    const itself = ['/docs', '/docs/docs.css', '/docs/docs.js', '/admin/v1/openapi.json'].map((path) => `GET ${path}`)
+    const itself = [
+      '/docs',
+      '/docs/docs.css',
+      '/docs/docs.js',
+      '/look/mark.svg',
+      '/look/scheme.js',
+      '/admin/v1/openapi.json',
+    ].map((path) => `GET ${path}`)
     const console = [
       '/console',
       '/console/{page}',

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { ApiError } from '../../shared/errors.ts'
 import type { Exchange } from '../exchange.ts'
+import { lookHead, lookRoutes, markImage } from '../look/look.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
 
 /** A console: one page, its style, its script, and scripts that load later. scripts/build-console.mjs makes them from console/. */
@@ -21,7 +22,7 @@ const PAGE_HEADERS = {
 }
 
 /** Shown before the script has loaded, which then draws the same (console/shared/opening.tsx). */
-const OPENING = '<div class="shell"><header class="side"><div class="brand">Weir</div></header></div>'
+const OPENING = `<div class="shell"><header class="side"><div class="side-head"><div class="brand">${markImage}Weir</div></div></header></div>`
 
 const BUILT = new URL('../../../node_modules/.cache/weir-console/', import.meta.url)
 
@@ -44,8 +45,8 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
     }
     const page = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>${title}</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="${address(`${name}.css`)}">
+<title>${title}</title>${lookHead}
+<link rel="stylesheet" href="${address(`${name}.css`)}">
 ${sharedBy(assets())}<script type="module" src="${address(`${name}.js`)}"></script></head>
 <body><div id="app">${OPENING}</div><noscript>The console needs JavaScript. The API does not: see /docs.</noscript></body></html>`
     exchange.send(200, 'text/html; charset=utf-8', page, PAGE_HEADERS)
@@ -67,6 +68,7 @@ ${sharedBy(assets())}<script type="module" src="${address(`${name}.js`)}"></scri
   }
 
   return [
+    ...lookRoutes,
     openRoute('/console', sendPage),
     openRoute('/console/{page+}', sendPage),
     openRoute('/console/assets/{file}', sendAsset),

@@ -1,6 +1,7 @@
 import { errorCauses, errorRemedies } from '../../shared/error-help.ts'
 import { errorTable, type ErrorCode } from '../../shared/errors.ts'
 import { escapeHtml } from '../../shared/html.ts'
+import { lookHead, markImage } from '../look/look.ts'
 import { documentedRoutes, type ApiDescription, type DocumentedRoute } from '../openapi.ts'
 import type { Content, Route } from '../route.ts'
 import { codeSamples, sdkSamples } from './code-samples.ts'
@@ -33,13 +34,14 @@ export function docsPage(
   )
   const pieces = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(api.title)} API</title>
+<title>${escapeHtml(api.title)} API</title>${lookHead}
 <link rel="stylesheet" href="${assets.style}"><script src="${assets.script}" defer></script></head><body>
 <a class="skip" href="#content">Skip to the content</a>
-<nav aria-label="Operations"><p class="title">${escapeHtml(api.title)}</p>
+<nav aria-label="Operations"><p class="title">${markImage}${escapeHtml(api.title)}</p>
 <input type="search" aria-label="Search operations, fields and errors" placeholder="Search ( / )" autocomplete="off" hidden>
 <div id="found" hidden></div><p role="status"></p>
-<div id="operations">${navigation.join('')}<a href="#errors">Errors</a><a href="${api.documentPath}">openapi.json</a><a href="/console">Console</a></div></nav>
+<div id="operations">${navigation.join('')}<a href="#errors">Errors</a><a href="${api.documentPath}">openapi.json</a><a href="/console">Console</a></div>
+<scheme-switch role="group" aria-label="Colours"><button type="button" value="light">Light</button><button type="button" value="dark">Dark</button><button type="button" value="system">System</button></scheme-switch></nav>
 <main id="content">
 <section id="introduction"><h1>${escapeHtml(api.title)} API</h1>
 <p>The base address is <code>${ORIGIN}${escapeHtml(api.base)}</code>.</p>

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { pageFile, pageFileRoute, tokens } from '../look/look.ts'
 import { docsPage } from './docs-page.ts'
 import { originOf } from './origin.ts'
 import { openApiDocument, type ApiDescription } from '../openapi.ts'
@@ -10,21 +10,15 @@ const PAGE_HEADERS = {
   // The page contains the address it was reached by.
   'Cache-Control': 'private, no-cache',
   'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
 }
 
-interface Asset {
-  readonly path: string
-  /** Its path with a version that changes with its content. */
-  readonly address: string
-  readonly contentType: string
-  readonly content: string
-}
+const read = (name: string): string => readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
 
-const style = asset('docs.css', 'text/css; charset=utf-8')
-const script = asset('docs.js', 'text/javascript; charset=utf-8')
+const style = pageFile('/docs/docs.css', 'text/css; charset=utf-8', tokens + read('docs.css'))
+const script = pageFile('/docs/docs.js', 'text/javascript; charset=utf-8', read('docs.js'))
 
 /** The OpenAPI document and the docs page of a list of routes. Both are generated once, at the start. */
 export function documentationRoutes(api: ApiDescription, routes: readonly Route[]): readonly OpenRoute[] {
@@ -35,25 +29,7 @@ export function documentationRoutes(api: ApiDescription, routes: readonly Route[
     openRoute('/docs', async (exchange) =>
       exchange.send(200, 'text/html; charset=utf-8', pageAt(originOf(exchange.request)), PAGE_HEADERS),
     ),
-    assetRoute(style),
-    assetRoute(script),
+    pageFileRoute(style),
+    pageFileRoute(script),
   ]
-}
-
-function asset(name: string, contentType: string): Asset {
-  const content = readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
-  const version = createHash('sha256').update(content).digest('hex').slice(0, 16)
-  const path = `/docs/${name}`
-  return { path, address: `${path}?v=${version}`, contentType, content }
-}
-
-function assetRoute({ path, address, contentType, content }: Asset): OpenRoute {
-  return openRoute(path, async (exchange) => {
-    // During a rolling release, a browser may ask for another version. It must not be cached under that name.
-    const isCurrent = `${path}?${exchange.query}` === address
-    exchange.send(200, contentType, content, {
-      'Cache-Control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
-      'X-Content-Type-Options': 'nosniff',
-    })
-  })
 }
