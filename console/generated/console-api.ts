@@ -252,7 +252,7 @@ export interface Operations {
   }
   invoices: {
     path: {}
-    query: { before?: string; limit?: number }
+    query: { state?: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'; before?: string; limit?: number }
     body: undefined
     answer: {
       object: 'list'
@@ -308,6 +308,13 @@ export interface Operations {
         ledger_rows: number
         notices: readonly string[]
         warnings: readonly string[]
+        balance: {
+          state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+          credited: string
+          paid: string
+          amount_due: string
+          payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+        } | null
         links_until?: string | null
       }[]
       next: string | null
@@ -369,6 +376,13 @@ export interface Operations {
       ledger_rows: number
       notices: readonly string[]
       warnings: readonly string[]
+      balance: {
+        state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+        credited: string
+        paid: string
+        amount_due: string
+        payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+      } | null
       links_until?: string | null
     }
   }

@@ -397,7 +397,12 @@ export interface Operations {
   }
   listInvoices: {
     path: {}
-    query: { workspace?: string; before?: string; limit?: number }
+    query: {
+      workspace?: string
+      state?: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+      before?: string
+      limit?: number
+    }
     body: undefined
     answer: {
       object: 'list'
@@ -453,6 +458,13 @@ export interface Operations {
         ledger_rows: number
         notices: readonly string[]
         warnings: readonly string[]
+        balance: {
+          state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+          credited: string
+          paid: string
+          amount_due: string
+          payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+        } | null
         links_until?: string | null
       }[]
       next: string | null
@@ -514,6 +526,13 @@ export interface Operations {
       ledger_rows: number
       notices: readonly string[]
       warnings: readonly string[]
+      balance: {
+        state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+        credited: string
+        paid: string
+        amount_due: string
+        payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+      } | null
       links_until?: string | null
     }
   }
@@ -573,6 +592,13 @@ export interface Operations {
       ledger_rows: number
       notices: readonly string[]
       warnings: readonly string[]
+      balance: {
+        state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+        credited: string
+        paid: string
+        amount_due: string
+        payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+      } | null
       links_until?: string | null
       preview_id: string | null
     }
@@ -640,6 +666,13 @@ export interface Operations {
       ledger_rows: number
       notices: readonly string[]
       warnings: readonly string[]
+      balance: {
+        state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+        credited: string
+        paid: string
+        amount_due: string
+        payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+      } | null
       links_until?: string | null
     }
   }
@@ -705,6 +738,145 @@ export interface Operations {
       ledger_rows: number
       notices: readonly string[]
       warnings: readonly string[]
+      balance: {
+        state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+        credited: string
+        paid: string
+        amount_due: string
+        payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+      } | null
+      links_until?: string | null
+    }
+  }
+  recordPayment: {
+    path: { number: string }
+    query: {}
+    body: { paid_on: string; reference: string; amount?: string }
+    answer: {
+      object: 'invoice'
+      kind: 'tax_invoice' | 'adjustment_note'
+      title: string
+      number: string | null
+      workspace: string
+      period: string
+      period_from: string
+      period_to: string
+      issued: string | null
+      due: string | null
+      currency: 'AUD'
+      seller: { name: string; abn: string | null; address: string } | null
+      buyer: { name: string; abn: string | null; address: string }
+      purchase_order: string | null
+      payment: string
+      public_url: string | null
+      adjusts: string | null
+      reason: string | null
+      replaces: string | null
+      credited_by: readonly string[]
+      lines: readonly {
+        description: string
+        model: string
+        unit:
+          | 'input_tokens'
+          | 'cached_input_tokens'
+          | 'output_tokens'
+          | 'images'
+          | 'audio_minutes'
+          | 'capacity_hours'
+          | 'rounding'
+          | 'credit'
+        quantity_text: string
+        quantity: string
+        quantity_ms: string | null
+        rate: string
+        rate_per: string
+        amount: string
+        price_versions: readonly number[]
+        rows: string
+        link?: string | null
+      }[]
+      lines_total: string
+      subtotal: string
+      gst: string
+      total: string
+      requests: number
+      estimated_requests: number
+      ledger_rows: number
+      notices: readonly string[]
+      warnings: readonly string[]
+      balance: {
+        state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+        credited: string
+        paid: string
+        amount_due: string
+        payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+      } | null
+      links_until?: string | null
+    }
+  }
+  removePayment: {
+    path: { number: string; payment: string }
+    query: {}
+    body: undefined
+    answer: {
+      object: 'invoice'
+      kind: 'tax_invoice' | 'adjustment_note'
+      title: string
+      number: string | null
+      workspace: string
+      period: string
+      period_from: string
+      period_to: string
+      issued: string | null
+      due: string | null
+      currency: 'AUD'
+      seller: { name: string; abn: string | null; address: string } | null
+      buyer: { name: string; abn: string | null; address: string }
+      purchase_order: string | null
+      payment: string
+      public_url: string | null
+      adjusts: string | null
+      reason: string | null
+      replaces: string | null
+      credited_by: readonly string[]
+      lines: readonly {
+        description: string
+        model: string
+        unit:
+          | 'input_tokens'
+          | 'cached_input_tokens'
+          | 'output_tokens'
+          | 'images'
+          | 'audio_minutes'
+          | 'capacity_hours'
+          | 'rounding'
+          | 'credit'
+        quantity_text: string
+        quantity: string
+        quantity_ms: string | null
+        rate: string
+        rate_per: string
+        amount: string
+        price_versions: readonly number[]
+        rows: string
+        link?: string | null
+      }[]
+      lines_total: string
+      subtotal: string
+      gst: string
+      total: string
+      requests: number
+      estimated_requests: number
+      ledger_rows: number
+      notices: readonly string[]
+      warnings: readonly string[]
+      balance: {
+        state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+        credited: string
+        paid: string
+        amount_due: string
+        payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+      } | null
       links_until?: string | null
     }
   }
@@ -1170,6 +1342,8 @@ export const operations = {
   creditInvoice: ['POST', '/admin/v1/invoices/credit'],
   revokeInvoiceLinks: ['POST', '/admin/v1/invoices/revoke-links'],
   getInvoice: ['GET', '/admin/v1/invoices/{number}'],
+  recordPayment: ['POST', '/admin/v1/invoices/{number}/payments'],
+  removePayment: ['DELETE', '/admin/v1/invoices/{number}/payments/{payment}'],
   reconcile: ['GET', '/admin/v1/reconcile'],
   reloadAccounts: ['POST', '/admin/v1/accounts/reload'],
   reloadCatalog: ['POST', '/admin/v1/catalog/reload'],

@@ -231,9 +231,19 @@ function openPipeline(
 
 /** Documents are computed from the read store. Their writes use the ledger's connection, so that both are serialized. */
 function openInvoices({ config, clock, telemetry }: Start, { store, readStore }: Records): Invoicing {
-  const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote } = store
+  const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote, addPayment, removePayment } = store
   const invoicing = openInvoicing(
-    { ...readStore, issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote },
+    {
+      ...readStore,
+      issueInvoice,
+      addCredit,
+      correctRow,
+      beginNote,
+      continueNote,
+      finishNote,
+      addPayment,
+      removePayment,
+    },
     clock,
     config.seller,
   )

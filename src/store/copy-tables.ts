@@ -20,6 +20,8 @@ const TABLES: readonly Table[] = [
   { name: 'audit_log', key: ['id'] },
   { name: 'invoices', key: ['issued_at', 'kind', 'sequence'] },
   { name: 'unfinished_notes', key: ['slot'] },
+  { name: 'document_amounts', key: ['number'] },
+  { name: 'payments', key: ['number', 'sequence'] },
   { name: 'ledger', key: ['position'] },
   { name: 'ledger_refused', key: ['request_id'] },
   { name: 'usage_hours', key: ['workspace_id', 'hour', 'model', 'key_id', 'price_version', 'credit_note'] },

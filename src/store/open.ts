@@ -10,6 +10,7 @@ import { adjustmentNoteQueries } from '../billing/invoices/queries/adjustment-no
 import { arrivalQueries } from '../billing/usage/queries/arrivals.ts'
 import { auditQueries } from '../operate/audit/audit-queries.ts'
 import { invoiceQueries, linkSecretQueries } from '../billing/invoices/queries/invoices.ts'
+import { paymentQueries } from '../billing/invoices/queries/payments.ts'
 import { keyQueries } from '../workspaces/keys/key-queries.ts'
 import { laneSettingsQueries } from '../catalog/lane-settings-queries.ts'
 import { ledgerQueries } from '../ledger/queries/ledger.ts'
@@ -115,6 +116,7 @@ export function storeOn(database: Database & { isUp(): boolean }, owner: string)
     ...invoiceQueries(database),
     ...adjustmentNoteQueries(database),
     ...linkSecretQueries(database),
+    ...paymentQueries(database),
     ...arrivalQueries(database),
     ...reportQueries(database),
     ...auditQueries(database),

@@ -1,6 +1,7 @@
 import type { AccountStore } from '../workspaces/account-store.ts'
 import type { AuditStore } from '../operate/audit/audit-store.ts'
 import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from '../billing/invoices/invoice-store.ts'
+import type { PaymentStore } from '../billing/invoices/payments/payment-store.ts'
 import type { KeyStore } from '../workspaces/keys/key-store.ts'
 import type { LaneSettingsStore } from '../catalog/lane-settings-store.ts'
 import type { LedgerStore } from '../ledger/ledger.ts'
@@ -23,6 +24,7 @@ export interface Store
     InvoiceStore,
     AdjustmentNoteStore,
     LinkSecretStore,
+    PaymentStore,
     ArrivalStore,
     AuditStore,
     LaneSettingsStore,

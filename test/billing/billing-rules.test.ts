@@ -73,9 +73,17 @@ describe('a page of invoices', () => {
       const start = before ? all.findIndex(({ number }) => number === before.number) + 1 : 0
       return all.slice(start, start + limit)
     },
+    receivables: async () => [],
+    payments: async () => [],
   }
   const page = async (limit: number, before?: string) => {
-    const { documents, next } = await invoiceList(store, { workspaceId: undefined, before, limit })
+    const { documents, next } = await invoiceList(store, {
+      workspaceId: undefined,
+      before,
+      state: undefined,
+      today: '2026-12-01',
+      limit,
+    })
     return { numbers: documents.map(({ number }) => number), next }
   }
 

@@ -14,15 +14,15 @@ describe('weir invoice', () => {
   it('previews, issues, shows, lists and credits documents, and audits each action', async (t) => {
     const { shown, run, audit, dataDir } = await stageWithRows(t)
     const month = '--workspace acme --period 2025-03'
-    const body = (title: string) => `${title}
+    const body = (title: string, owed = '\namount due A$1.88 by TODAY (due)') => `${title}
 Weir Example → acme, 1 March 2025 to 31 March 2025
 
 DESCRIPTION                   QUANTITY        RATE (AUD)  AMOUNT (AUD)
 meta/test-8b: input tokens   1,070,000  0.20 / 1M tokens         0.214
 meta/test-8b: output tokens  2,500,000  0.60 / 1M tokens          1.50
 
-subtotal A$1.71 + GST A$0.17 = A$1.88`
-    assert.equal(await shown(`invoice preview ${month}`), body('Preview: not a tax invoice'))
+subtotal A$1.71 + GST A$0.17 = A$1.88${owed}`
+    assert.equal(await shown(`invoice preview ${month}`), body('Preview: not a tax invoice', ''))
     const files = [join(dataDir, 'one.pdf'), join(dataDir, 'one.html')]
     assert.equal(
       await shown(`invoice issue ${month} --pdf ${files[0]} --html ${files[1]}`),
@@ -49,11 +49,11 @@ subtotal A$-0.51 + GST A$-0.05 = A$-0.56`,
     assert.match(await shown(`invoice credit ${month} --all --reason rest`), /^Adjustment note ADJ-000003\n/)
     assert.equal(
       await shown('invoice list'),
-      `NUMBER      WORKSPACE  PERIOD   ISSUED      REFERS TO     GST    TOTAL
-ADJ-000003  acme       2025-03  TODAY  INV-000001  -0.11  A$-1.21
-ADJ-000002  acme       2025-03  TODAY  INV-000001  -0.01  A$-0.11
-ADJ-000001  acme       2025-03  TODAY  INV-000001  -0.05  A$-0.56
-INV-000001  acme       2025-03  TODAY  -            0.17   A$1.88`,
+      `NUMBER      WORKSPACE  PERIOD   ISSUED      DUE         REFERS TO     GST    TOTAL  STATE     AMOUNT DUE
+ADJ-000003  acme       2025-03  TODAY  -           INV-000001  -0.11  A$-1.21  -                  -
+ADJ-000002  acme       2025-03  TODAY  -           INV-000001  -0.01  A$-0.11  -                  -
+ADJ-000001  acme       2025-03  TODAY  -           INV-000001  -0.05  A$-0.56  -                  -
+INV-000001  acme       2025-03  TODAY  TODAY  -            0.17   A$1.88  credited      A$0.00`,
     )
     const page = await shown('invoice list --workspace acme --limit 2')
     assert.match(
@@ -75,6 +75,52 @@ INV-000001  acme       2025-03  TODAY  -            0.17   A$1.88`,
       ['revokeInvoiceLinks', '', null, 'done'],
       ['revokeInvoiceLinks', '', null, 'done'],
       ['issueInvoice', '', { workspace: 'acme', period: '2025-02' }, 'refused'],
+    ])
+  })
+
+  it('records payments, removes mistaken ones, lists by state, and audits each action', async (t) => {
+    const { shown, failed, audit } = await stageWithRows(t)
+    await shown('invoice issue --workspace acme --period 2025-03')
+    const states = async (state: string) =>
+      (JSON.parse(await shown(`invoice list --state ${state} --json`)) as { data: object[] }).data.length
+    assert.deepEqual([await states('due'), await states('overdue'), await states('paid')], [1, 0, 0])
+    const owed = async (line: string) => (await shown(line)).split('A$1.88\n')[1]
+    assert.equal(
+      await owed('invoice paid INV-000001 --on 2026-11-02 --reference "bank 7" --amount 1.00'),
+      'payment 1: A$1.00 on TODAY, bank 7\namount due A$0.88 by TODAY (due)',
+    )
+    assert.equal(
+      await owed('invoice paid INV-000001 --on 2026-11-03 --reference "bank 8"'),
+      `payment 1: A$1.00 on TODAY, bank 7
+payment 2: A$0.88 on TODAY, bank 8
+amount due A$0.00 by TODAY (paid)`,
+    )
+    assert.deepEqual([await states('due'), await states('paid')], [0, 1])
+    assert.deepEqual(await failed('invoice paid INV-000001 --on 2026-11-03 --reference more'), [
+      ApiError,
+      'Nothing is due on INV-000001.',
+    ])
+    assert.equal(
+      await owed('invoice unpaid INV-000001 --payment 1'),
+      'payment 2: A$0.88 on TODAY, bank 8\namount due A$1.00 by TODAY (due)',
+    )
+    assert.deepEqual(await failed('invoice paid --on 2026-11-03 --reference x'), [
+      UsageError,
+      'give the number of an invoice: weir invoice paid NUMBER',
+    ])
+    assert.deepEqual(await failed('invoice unpaid INV-000001 --payment x'), [
+      UsageError,
+      '--payment must be the number of a payment, such as 1',
+    ])
+    assert.deepEqual(await failed('invoice list --state late'), [
+      UsageError,
+      '--state must be one of due, overdue, paid, credited, refund_due',
+    ])
+    assert.deepEqual(await audit(4), [
+      ['recordPayment', 'INV-000001', { paid_on: '2026-11-02', reference: 'bank 7', amount: '1.00' }, 'done'],
+      ['recordPayment', 'INV-000001', { paid_on: '2026-11-03', reference: 'bank 8' }, 'done'],
+      ['recordPayment', 'INV-000001', { paid_on: '2026-11-03', reference: 'more' }, 'refused'],
+      ['removePayment', 'INV-000001 1', null, 'done'],
     ])
   })
 
@@ -113,7 +159,7 @@ TIME (SYDNEY)        REQUEST             QUANTITY   AMOUNT
       next: string | null
     }
     assert.equal(whole.next, null)
-    const actions = 'choose an action: preview, issue, list, show, rows, credit or revoke-links'
+    const actions = 'choose an action: preview, issue, list, show, rows, credit, paid, unpaid or revoke-links'
     const ways = 'give either --request ID or --all or --amount AUD'
     const month = '--workspace acme --period 2025-03'
     const cases = {

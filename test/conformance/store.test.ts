@@ -5,6 +5,7 @@ import { NEWEST_OF_CODE, type Refusal, type RefusedHour } from '../../src/billin
 import { RefusedWrite } from '../../src/shared/refused-write.ts'
 import type { LedgerRow, UsageFilter } from '../../src/ledger/rows.ts'
 import { parseMonth, sydneyDay } from '../../src/shared/money/sydney-time.ts'
+import type { InvoiceState } from '../../src/billing/invoices/payments/payment-store.ts'
 import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/billing/invoices/invoice-store.ts'
 import type { KeyChange, KeyQuery } from '../../src/workspaces/keys/key-store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -1063,6 +1064,118 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         const total = await store.usageTotal({ workspaceId, ...always, groupBy: 'model', creditNote: '' })
         assert.deepEqual([total.rows, total.amount], [4, 10n])
         assert.deepEqual(await store.wrongSums(workspaceId), [])
+      })
+    })
+
+    describe('payments', () => {
+      /** A document with amounts; of a note: of the invoice that it adjusts. */
+      async function issuedWith(workspaceId: string, amounts: Partial<IssuedInvoice['document']>) {
+        const kind = amounts.adjusts === undefined ? 'tax_invoice' : 'adjustment_note'
+        const plain = issued(workspaceId, await nextSequence(kind), { kind })
+        const document = { ...plain, document: { ...plain.document, ...amounts } }
+        assert.ok(await store.issueInvoice(document, 1, []))
+        return document.number
+      }
+      const invoiceOf = async (total: string, lines_total = '100.00') => {
+        const workspaceId = await workspaceWithRows(1)
+        return { workspaceId, number: await issuedWith(workspaceId, { total, lines_total, due: '2026-11-15' }) }
+      }
+      const owed = async (number: string, today = '2026-11-15') => {
+        const [receivable] = await other.receivables([number, 'INV-none'], today)
+        assert.ok(receivable)
+        return [receivable.state, receivable.total, receivable.credited, receivable.paid]
+      }
+      const payment = (number: string, amount: bigint, reference = 'bank 1') => ({
+        number,
+        amount,
+        paidOn: '2026-11-10',
+        reference,
+        recordedAt: 5,
+      })
+
+      it('are due until the end of the due day, and then overdue; part by part they become paid', async () => {
+        const { number } = await invoiceOf('110.00')
+        assert.deepEqual(await owed(number), ['due', 11_000n, 0n, 0n])
+        assert.deepEqual(await owed(number, '2026-11-16'), ['overdue', 11_000n, 0n, 0n])
+        assert.equal(await store.addPayment(payment(number, 5000n), 11_000n), true)
+        assert.deepEqual(await owed(number, '2026-11-16'), ['overdue', 11_000n, 0n, 5000n])
+        assert.equal(await store.addPayment(payment(number, 6000n, 'bank 2'), 6000n), true)
+        assert.deepEqual(await owed(number, '2026-11-16'), ['paid', 11_000n, 0n, 11_000n])
+        assert.deepEqual(await other.payments([number]), [
+          { ...payment(number, 5000n), sequence: 1 },
+          { ...payment(number, 6000n, 'bank 2'), sequence: 2 },
+        ])
+      })
+
+      it('are refused if something else is due than expected, or the same payment is there', async () => {
+        const { number } = await invoiceOf('110.00')
+        assert.equal(await store.addPayment(payment(number, 11_000n), 10_999n), false)
+        assert.equal(await store.addPayment(payment('INV-none', 1n), 1n), false)
+        assert.equal(await store.addPayment(payment(number, 1000n), 11_000n), true)
+        assert.equal(await store.addPayment(payment(number, 1000n), 10_000n), false, 'the same payment')
+        assert.deepEqual(await owed(number), ['due', 11_000n, 0n, 1000n])
+        const both = await Promise.all([
+          store.addPayment(payment(number, 10_000n, 'one'), 10_000n),
+          other.addPayment(payment(number, 10_000n, 'two'), 10_000n),
+        ])
+        assert.equal(both.filter((isAdded) => isAdded).length, 1)
+        assert.deepEqual(await owed(number), ['paid', 11_000n, 0n, 11_000n])
+      })
+
+      it('are removed once, never get their number again, and can be recorded again', async () => {
+        const { number } = await invoiceOf('110.00')
+        assert.ok(await store.addPayment(payment(number, 11_000n), 11_000n))
+        assert.equal(await store.removePayment(number, 2, 9), false)
+        assert.equal(await store.removePayment(number, 1, 9), true)
+        assert.equal(await store.removePayment(number, 1, 9), false)
+        assert.deepEqual([await owed(number), await other.payments([number])], [['due', 11_000n, 0n, 0n], []])
+        assert.ok(await store.addPayment(payment(number, 11_000n), 11_000n))
+        assert.deepEqual(
+          (await other.payments([number])).map(({ sequence }) => sequence),
+          [2],
+        )
+      })
+
+      it('and credits make up what is owed: less, nothing, or a refund', async () => {
+        const { workspaceId, number } = await invoiceOf('110.00')
+        const credit = (total: string, lines_total: string) =>
+          issuedWith(workspaceId, { adjusts: number, total, lines_total })
+        const note = await credit('-27.50', '-25.00')
+        assert.deepEqual(await owed(number), ['due', 11_000n, 2750n, 0n])
+        assert.deepEqual(await other.receivables([note], '2026-11-15'), [], 'a note is owed nothing')
+        assert.ok(await store.addPayment(payment(number, 8250n), 8250n))
+        assert.equal((await owed(number))[0], 'paid')
+        await credit('-82.50', '-75.00')
+        assert.deepEqual(await owed(number), ['refund_due', 11_000n, 11_000n, 8250n])
+        assert.ok(await store.addPayment(payment(number, -8250n, 'back'), -8250n))
+        assert.deepEqual(await owed(number), ['credited', 11_000n, 11_000n, 0n])
+      })
+
+      it('leave no cent open if the notes of an invoice were rounded to less or more than it', async () => {
+        for (const totals of [
+          ['-0.01', '-0.02'],
+          ['-0.03', '-0.02'],
+        ]) {
+          const { workspaceId, number } = await invoiceOf('0.04', '12345678901.035000000001')
+          await issuedWith(workspaceId, { adjusts: number, total: totals[0]!, lines_total: '-12345678901.02' })
+          assert.equal((await owed(number))[0], 'due')
+          await issuedWith(workspaceId, { adjusts: number, total: totals[1]!, lines_total: '-0.015000000001' })
+          assert.deepEqual(await owed(number), ['credited', 4n, 4n, 0n])
+        }
+      })
+
+      it('decide which invoices a list of one state has', async () => {
+        const [one, two] = [await invoiceOf('110.00'), await invoiceOf('55.00')]
+        const inState = async (is: InvoiceState, today: string, workspaceId: string) =>
+          (await other.newestInvoices({ workspaceId, before: undefined, state: { is, today }, limit: 9 })).map(
+            ({ number }) => number,
+          )
+        assert.deepEqual(await inState('due', '2026-11-15', one.workspaceId), [one.number])
+        assert.deepEqual(await inState('overdue', '2026-11-15', one.workspaceId), [])
+        assert.deepEqual(await inState('overdue', '2026-11-16', two.workspaceId), [two.number])
+        assert.ok(await store.addPayment(payment(two.number, 5500n), 5500n))
+        assert.deepEqual(await inState('overdue', '2026-11-16', two.workspaceId), [])
+        assert.deepEqual(await inState('paid', '2026-11-16', two.workspaceId), [two.number])
       })
     })
 

@@ -9,6 +9,7 @@ import { openAccounts } from '../../src/workspaces/accounts.ts'
 import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { formatKey } from '../../src/workspaces/keys/api-key.ts'
+import { parseSignedAud } from '../../src/shared/money/money.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
 import { openStore } from '../../src/store/open.ts'
 import { readSqliteStep, sqliteSteps } from '../../src/store/sqlite/migrate.ts'
@@ -32,6 +33,7 @@ const released: Readonly<Record<string, string>> = {
   '0013-console-sessions.sql': 'deb7fe82195bc6dcceb484594382386372440cc6173e43226dbe60d03b741702',
   '0014-key-endings.sql': '577aa6e8ccd979b20746d01c3bcf474b0d62c2ae200c7c7ad8c1eff48dc9f41d',
   '0015-failed-requests.sql': 'f74084eae35be25b8924ffcf76d95954b95bff9f77d7c8c75ad1b5b2ba80e273',
+  '0016-payments.sql': 'e078cd0784cf87e7fe637cfad3e0f3f41749e2b11653f30c1219d2aa83c0031c',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)
@@ -222,6 +224,33 @@ describe('a data directory of schema 1', () => {
         ['ws_acme', 195_000_000n, 4],
         ['ws_globex', 32_500_000n, 4],
       ],
+    )
+  })
+
+  it('has the amounts of its documents, as if they were issued today', async (t) => {
+    const dataDir = oldDirectory(t)
+    const store = await openStore({ dataDir, exclusive: false })
+    const documents = await store.invoices()
+    await store.close()
+    const amounts = look(dataDir, (database) =>
+      database
+        .prepare('SELECT * FROM document_amounts ORDER BY number')
+        .all()
+        .map((row) => ({ ...row })),
+    )
+    assert.deepEqual(new Set(documents.map(({ kind }) => kind)), new Set(['tax_invoice', 'adjustment_note']))
+    assert.deepEqual(
+      amounts,
+      documents
+        .map(({ number, document: { adjusts, due, total, lines_total: lines } }) => ({
+          number,
+          invoice: adjusts ?? number,
+          due,
+          total_cents: Math.round(Number(total) * 100),
+          lines_high: Number(parseSignedAud(lines) / 1_000_000_000n),
+          lines_low: Number(parseSignedAud(lines) % 1_000_000_000n),
+        }))
+        .toSorted((one, other) => (one.number < other.number ? -1 : 1)),
     )
   })
 

@@ -32,6 +32,7 @@ const released: Readonly<Record<string, string>> = {
   '0005-console-sessions.sql': '97415bac7983d97ff110edf2fec57d8d237ff4f9f11a7a33297dacdfc8378bef',
   '0006-key-endings.sql': '45370cd59d0bbf61999b531462b6e88dd9355dfce2fba0870838f39df4fdf83a',
   '0007-failed-requests.sql': 'f74084eae35be25b8924ffcf76d95954b95bff9f77d7c8c75ad1b5b2ba80e273',
+  '0008-payments.sql': '1a9f1e13d0a564634df8380b4deed34ff3d2bed349b6022b6d087c57cb6cca61',
 }
 
 describe('PostgreSQL behind the store', () => {
@@ -96,6 +97,34 @@ describe('PostgreSQL behind the store', () => {
       assert.deepEqual(
         named(inSqlite.filter((row) => row['required'] === 1)).filter((column) => !required.has(column)),
         [],
+      )
+    })
+
+    it('compute the amounts of documents that were issued before', async () => {
+      const client = new Client(await server.createDatabase())
+      await client.connect()
+      for (const step of postgresSteps.slice(0, 7)) await client.query(readPostgresStep(step))
+      await client.query("INSERT INTO workspaces (id, name, created_at) VALUES ('ws', 'acme', 1)")
+      const issued = [
+        ['INV-1', 'tax_invoice', { due: '2026-12-15', total: '9384.05', lines_total: '8530.9545' }],
+        ['ADJ-1', 'adjustment_note', { due: null, total: '-0.06', lines_total: '-0.050000000001', adjusts: 'INV-1' }],
+      ] as const
+      for (const [number, kind, document] of issued) {
+        await client.query(
+          `INSERT INTO invoices (number, kind, sequence, seller_abn, workspace_id, period, period_from, period_to, issued_at, document)
+           VALUES ($1, $2, 1, '51824753556', 'ws', '2026-11', 0, 1, 2, $3)`,
+          [number, kind, JSON.stringify(document)],
+        )
+      }
+      await client.query(readPostgresStep('0008-payments.sql'))
+      const { rows } = await client.query('SELECT * FROM document_amounts ORDER BY number DESC')
+      await client.end()
+      assert.deepEqual(
+        rows.map((row: object) => Object.values(row).map((value) => value && String(value))),
+        [
+          ['INV-1', 'INV-1', '2026-12-15', '938405', '8530954', '500000000'],
+          ['ADJ-1', 'INV-1', null, '-6', '-50', '-1'],
+        ],
       )
     })
 

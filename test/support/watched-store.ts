@@ -4,6 +4,7 @@ import { query, type Database, type Transaction } from '../../src/store/database
 import { accountQueries } from '../../src/workspaces/account-queries.ts'
 import { adjustmentNoteQueries } from '../../src/billing/invoices/queries/adjustment-notes.ts'
 import { invoiceQueries, linkSecretQueries } from '../../src/billing/invoices/queries/invoices.ts'
+import { paymentQueries } from '../../src/billing/invoices/queries/payments.ts'
 import { keyQueries } from '../../src/workspaces/keys/key-queries.ts'
 import { auditQueries } from '../../src/operate/audit/audit-queries.ts'
 import { laneSettingsQueries } from '../../src/catalog/lane-settings-queries.ts'
@@ -58,6 +59,7 @@ export async function watchedStore(
     ...invoiceQueries(database),
     ...adjustmentNoteQueries(database),
     ...linkSecretQueries(database),
+    ...paymentQueries(database),
     ...reportQueries(database),
     ...auditQueries(database),
     ...laneSettingsQueries(database),

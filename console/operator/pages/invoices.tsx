@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { amount, Field, Form } from '../../shared/form.tsx'
-import { count, date, exactAud, sydneyDate } from '../../shared/format.ts'
-import { InvoiceView } from '../../shared/invoice.tsx'
+import { date, exactAud, sydneyDate } from '../../shared/format.ts'
+import { balanceColumns, InvoiceView, NoInvoices, StateFilter, type InvoiceState } from '../../shared/invoice.tsx'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Dialog, Empty, Facts, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -13,20 +13,24 @@ import { WorkspaceField } from '../workspace-field.tsx'
 /** Invoices of all workspaces: preview, issue, credit. */
 
 type Document = Answer<'getInvoice'>
+type Balance = NonNullable<Document['balance']>
+type PaymentOf = Balance['payments'][number]
 
 export function InvoicesPage() {
   const [workspace, setWorkspace] = useState('')
   const [filter, setFilter] = useState('')
+  const [state, setState] = useState<InvoiceState | ''>('')
   const pages = usePages(
     (before: string | undefined, signal) =>
       api('listInvoices', {
         query: {
           ...(filter === '' ? {} : { workspace: filter }),
+          ...(state === '' ? {} : { state }),
           ...(before === undefined ? {} : { before }),
         },
         signal,
       }),
-    [filter],
+    [filter, state],
   )
   return (
     <>
@@ -42,11 +46,14 @@ export function InvoicesPage() {
       >
         <WorkspaceField label="Only of workspace" isRequired={false} value={workspace} choose={setWorkspace} />
         <button type="submit">Show</button>
+        <StateFilter value={state} choose={setState} />
       </form>
       <Paged of={pages}>
         {(documents) =>
           documents.length === 0 ? (
-            <Empty title="No invoice has been issued yet" />
+            <NoInvoices state={state}>
+              <Empty title="No invoice has been issued yet" />
+            </NoInvoices>
           ) : (
             <Table
               caption="Invoices"
@@ -58,8 +65,9 @@ export function InvoicesPage() {
                 { title: 'Workspace', cell: ({ workspace }) => workspace },
                 { title: 'Month', cell: ({ period }) => period },
                 { title: 'Issued', cell: ({ issued }) => (issued === null ? '–' : date(issued)) },
-                { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
+                { title: 'Due', cell: ({ due }) => (due === null ? '–' : date(due)) },
                 { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => exactAud(total) },
+                ...balanceColumns,
               ]}
             />
           )
@@ -153,6 +161,12 @@ export function InvoicePage() {
   const number = useRoute().params['number'] ?? ''
   const loaded = useData((signal) => api('getInvoice', { path: { number }, signal }), [number])
   const [isCrediting, setCrediting] = useState(false)
+  const [isPaying, setPaying] = useState(false)
+  const [removed, setRemoved] = useState<PaymentOf>()
+  const closeCredit = (): void => {
+    setCrediting(false)
+    loaded.reload()
+  }
   return (
     <>
       {loaded.state === 'ready' ? null : <PageHead title={number} />}
@@ -171,13 +185,118 @@ export function InvoicePage() {
                   Credit
                 </button>
               ) : null}
+              {document.balance === null || Number(document.balance.amount_due) === 0 ? null : (
+                <button type="button" class="primary" onClick={() => setPaying(true)}>
+                  {document.balance.state === 'refund_due' ? 'Record a refund' : 'Record a payment'}
+                </button>
+              )}
             </PageHead>
-            <InvoiceView of={document} />
-            {isCrediting ? <Credit of={document} close={() => setCrediting(false)} /> : null}
+            <InvoiceView
+              of={document}
+              paymentAction={(payment) => (
+                <button type="button" class="plain" onClick={() => setRemoved(payment)}>
+                  Remove
+                </button>
+              )}
+            />
+            {isCrediting ? <Credit of={document} close={closeCredit} /> : null}
+            {isPaying && document.balance !== null ? (
+              <Pay number={number} balance={document.balance} paid={loaded.reload} close={() => setPaying(false)} />
+            ) : null}
+            {removed === undefined ? null : (
+              <Confirm
+                title="Remove this payment?"
+                verb="Remove"
+                act={async () => {
+                  await api('removePayment', { path: { number, payment: String(removed.id) } })
+                  loaded.reload()
+                }}
+                close={() => setRemoved(undefined)}
+              >
+                <Facts
+                  of={[
+                    ['Amount', exactAud(removed.amount)],
+                    ['Paid on', date(removed.paid_on)],
+                    ['Reference', removed.reference],
+                  ]}
+                />
+                <p>The invoice is due again. The audit log keeps what was removed.</p>
+              </Confirm>
+            )}
           </>
         )}
       </Ready>
     </>
+  )
+}
+
+function Pay({
+  number,
+  balance: { state, amount_due },
+  paid,
+  close,
+}: {
+  number: string
+  balance: Balance
+  paid: () => void
+  close: () => void
+}) {
+  const open = amount_due.replace('-', '')
+  const today = sydneyDate(Date.now())
+  const [day, setDay] = useState(today)
+  const [typed, setTyped] = useState(open)
+  const [reference, setReference] = useState('')
+  const action = useAction()
+  async function record(): Promise<void> {
+    await api('recordPayment', { path: { number }, body: { paid_on: day, reference, amount: typed.trim() } })
+    paid()
+    close()
+  }
+  return (
+    <Dialog title={`${state === 'refund_due' ? 'Refund' : 'Payment'} for ${number}`} close={close}>
+      <Form class="stack" action={action} submit={record}>
+        <p>
+          {exactAud(open)} {state === 'refund_due' ? 'is to be paid back to the buyer.' : 'is due.'}
+        </p>
+        <Field label="Paid on (day in Sydney)">
+          <input
+            name="paid_on"
+            type="date"
+            required
+            max={today}
+            value={day}
+            onInput={(event) => setDay(event.currentTarget.value)}
+          />
+        </Field>
+        <Field label="Amount in A$, including GST">
+          <input
+            name="amount"
+            {...amount}
+            required
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </Field>
+        <Field label="Reference, such as the number on the bank statement">
+          <input
+            name="reference"
+            required
+            maxLength={200}
+            value={reference}
+            onInput={(event) => setReference(event.currentTarget.value)}
+          />
+        </Field>
+        <Problem of={action} />
+        <div class="row">
+          <button type="submit" class="primary" disabled={action.isRunning}>
+            Record
+          </button>
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+        </div>
+      </Form>
+    </Dialog>
   )
 }
 

@@ -4,22 +4,33 @@ import { useData } from '../../shared/data.ts'
 import { count, date, exactAud, milliseconds } from '../../shared/format.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, Moment, PageHead, Ready, Table } from '../../shared/parts.tsx'
-import { InvoiceView } from '../../shared/invoice.tsx'
+import { balanceColumns, InvoiceView, NoInvoices, StateFilter, type InvoiceState } from '../../shared/invoice.tsx'
 import { requestPath } from '../../shared/request-path.ts'
 import { api, type Answer } from '../api.ts'
 
 /** Invoices and adjustment notes, and one of them with its lines. */
 export function InvoicesPage() {
-  const pages = usePages((before: string | undefined, signal) =>
-    api('invoices', { query: before === undefined ? {} : { before }, signal }),
+  const [state, setState] = useState<InvoiceState | ''>('')
+  const pages = usePages(
+    (before: string | undefined, signal) =>
+      api('invoices', {
+        query: { ...(state === '' ? {} : { state }), ...(before === undefined ? {} : { before }) },
+        signal,
+      }),
+    [state],
   )
   return (
     <>
       <PageHead title="Invoices" about="Tax invoices and adjustment notes, in Australian dollars." />
+      <div class="row end">
+        <StateFilter value={state} choose={setState} />
+      </div>
       <Paged of={pages}>
         {(documents) =>
           documents.length === 0 ? (
-            <Empty title="There are no invoices yet">The first one is issued after the end of a month.</Empty>
+            <NoInvoices state={state}>
+              <Empty title="There are no invoices yet">The first one is issued after the end of a month.</Empty>
+            </NoInvoices>
           ) : (
             <Table
               caption="Invoices"
@@ -31,8 +42,8 @@ export function InvoicesPage() {
                 { title: 'Month', cell: ({ period }) => period },
                 { title: 'Issued', cell: ({ issued }) => (issued === null ? '–' : date(issued)) },
                 { title: 'Due', cell: ({ due }) => (due === null ? '–' : date(due)) },
-                { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
                 { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => exactAud(total) },
+                ...balanceColumns,
                 {
                   title: 'Document',
                   cell: ({ number }) => (

@@ -1,5 +1,6 @@
 import type { InvoiceDocument } from './invoice-document.ts'
 import type { LedgerRow } from '../../ledger/rows.ts'
+import type { InvoiceState } from './payments/payment-store.ts'
 import type { PricedSums } from '../usage/usage-sums.ts'
 
 export interface IssuedInvoice {
@@ -21,6 +22,8 @@ export interface InvoicePageQuery {
   readonly workspaceId: string | undefined
   /** The last document of the previous page. */
   readonly before: Pick<IssuedInvoice, 'issuedAt' | 'number'> | undefined
+  /** Only tax invoices in this state, today in Sydney. */
+  readonly state?: { readonly is: InvoiceState; readonly today: string } | undefined
   readonly limit: number
 }
 

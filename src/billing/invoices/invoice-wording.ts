@@ -1,4 +1,5 @@
 import type { InvoiceDocument, Party } from './invoice-document.ts'
+import type { InvoiceBalance } from './payments/balances.ts'
 import type { DocumentLine } from './invoice-lines.ts'
 import { grouped } from '../../shared/money/money.ts'
 import { writtenDate } from '../../shared/money/sydney-time.ts'
@@ -16,6 +17,8 @@ export interface PrintableInvoice extends InvoiceDocument {
   readonly lines: readonly LinkedLine[]
   /** The last day on which the links work, such as 2027-02-13; null when there are none. */
   readonly links_until?: string | null
+  /** What is owed on it now; null for a preview or a note. */
+  readonly balance?: InvoiceBalance | null
 }
 
 export const COLUMNS = ['Description', 'Quantity', 'Rate (AUD)', 'Amount (AUD)'] as const

@@ -2,11 +2,14 @@ import { ApiError } from '../../shared/errors.ts'
 import type { InvoiceDocument, Seller } from './invoice-document.ts'
 import { creditLines, totalsOf } from './invoice.ts'
 import { documentOfRow, reversalOf } from '../../ledger/rows.ts'
-import { sydneyMonth, type Month } from '../../shared/money/sydney-time.ts'
+import { sydneyDate, sydneyMonth, type Month } from '../../shared/money/sydney-time.ts'
 import type { Workspace } from '../../workspaces/workspace.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { IssuedInvoice, Reversal } from './invoice-store.ts'
 import { finishNote, isSameCredit } from './adjustment-notes.ts'
+import { invoiceList, type InvoiceList, type InvoiceListQuery } from './invoice-list.ts'
+import { withBalances, type BalancedInvoice } from './payments/balances.ts'
+import { openPayments, type Payments } from './payments/payments.ts'
 import { creditRow, requireCreditAmount, requireRoom, settlingTime } from './credits.ts'
 import { requireAll, requireNotMore, requirePreviewed } from './invoice-rules.ts'
 import { creditOf, documentsOfMonth, leftOf, reissueOf, requireDocuments } from './month-documents.ts'
@@ -52,13 +55,19 @@ export interface Invoicing {
   /** Reverses a row that has not been invoiced. */
   correct(requestId: string, reason: string): Promise<void>
   list(workspace?: Workspace): Promise<readonly InvoiceDocument[]>
+  /** A page of documents, the newest first, each with what is owed on it. */
+  page(query: Omit<InvoiceListQuery, 'today'>): Promise<InvoiceList>
+  /** The document with what is owed on it now. */
+  balanced(document: InvoiceDocument): Promise<BalancedInvoice>
   byNumber(number: string): Promise<InvoiceDocument>
   /** The valid invoice of a month: the last one, if it was issued again. */
   ofMonth(workspace: Workspace, month: Month): Promise<InvoiceDocument>
+  readonly payments: Payments
 }
 
 export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Seller | undefined): Invoicing {
   const context: InvoicingContext = { store, clock, seller }
+  const today = (): string => sydneyDate(clock.now())
   return {
     preview: (workspace, month) => preview(context, workspace, month),
     issue: (workspace, month, previewId) => issue(context, workspace, month, previewId),
@@ -67,8 +76,14 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     finishCredit: async () => void (await finishNote(store, clock)),
     correct: (requestId, reason) => correct(context, requestId, reason),
     list: (workspace) => list(context, workspace),
+    page: (query) => invoiceList(store, { ...query, today: today() }),
+    async balanced(document) {
+      const [balanced = { ...document, balance: null }] = await withBalances(store, [document], today())
+      return balanced
+    },
     byNumber: (number) => byNumber(context, number),
     ofMonth: async (workspace, month) => (await requireDocuments(store, workspace, month)).invoice.document,
+    payments: openPayments(store, clock),
   }
 }
 

@@ -18,7 +18,7 @@ export interface ConsoleParts
     ConsoleInvoicesParts,
     ConsoleLiveParts,
     PublicModelsParts {
-  readonly reader: ConsoleKeysParts['reader'] & ConsoleReportsParts['reader'] & ConsoleInvoicesParts['reader']
+  readonly reader: ConsoleKeysParts['reader'] & ConsoleReportsParts['reader']
 }
 
 /** The console of a workspace: its page, and what it needs besides the public API. */

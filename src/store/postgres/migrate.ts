@@ -16,6 +16,7 @@ export const postgresSteps = [
   '0005-console-sessions.sql',
   '0006-key-endings.sql',
   '0007-failed-requests.sql',
+  '0008-payments.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

@@ -22,6 +22,7 @@ export const sqliteSteps = [
   '0013-console-sessions.sql',
   '0014-key-endings.sql',
   '0015-failed-requests.sql',
+  '0016-payments.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { invoiceHtml } from '../invoice-html.ts'
 import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../invoice-wording.ts'
-import { invoiceList } from '../invoice-list.ts'
+import { invoiceStates, type InvoiceState } from '../payments/payment-store.ts'
+import type { InvoiceBalance, BalancedInvoice } from '../payments/balances.ts'
 import { openInvoicing, type Invoicing } from '../invoices.ts'
 import { findLineRows, lineRowView, nextRows, rowsAfter, type LineRow, type LineRows } from '../rows/line-rows.ts'
 import { monthSummary } from '../month-summary.ts'
@@ -19,14 +20,21 @@ import { renderTable, type Column } from '../../../cli/terminal/table.ts'
 import { secondText, ZONE } from '../../../cli/terminal/times.ts'
 import type { View } from '../../../cli/terminal/view.ts'
 
-const LIST_COLUMNS: readonly Column<InvoiceDocument>[] = [
+const LIST_COLUMNS: readonly Column<BalancedInvoice>[] = [
   { title: 'NUMBER', cell: ({ number }) => number },
   { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
   { title: 'PERIOD', cell: ({ period }) => period },
   { title: 'ISSUED', cell: ({ issued }) => issued },
+  { title: 'DUE', cell: ({ due }) => due },
   { title: 'REFERS TO', cell: ({ adjusts, replaces }) => adjusts ?? replaces },
   { title: 'GST', cell: ({ gst }) => grouped(gst), align: 'right' },
   { title: 'TOTAL', cell: ({ total }) => `A$${grouped(total)}`, align: 'right' },
+  { title: 'STATE', cell: ({ balance }) => balance && stateText(balance.state) },
+  {
+    title: 'AMOUNT DUE',
+    cell: ({ balance }) => balance && `A$${grouped(balance.amount_due)}`,
+    align: 'right',
+  },
 ]
 const LINE_COLUMNS: readonly Column<DocumentLine>[] = COLUMNS.map((title, index) => ({
   title: title.toUpperCase(),
@@ -35,7 +43,7 @@ const LINE_COLUMNS: readonly Column<DocumentLine>[] = COLUMNS.map((title, index)
 }))
 
 export const invoice: Command = {
-  summary: 'preview, issue, show and credit tax invoices',
+  summary: 'preview, issue, show and credit tax invoices, and record payments',
   help: `weir invoice preview --workspace W --period YYYY-MM
 weir invoice issue   --workspace W --period YYYY-MM
 weir invoice show    --workspace W --period YYYY-MM
@@ -43,7 +51,9 @@ weir invoice show    NUMBER
 weir invoice credit  --workspace W --period YYYY-MM --reason TEXT
                      (--request ID[,ID…] | --all | --amount AUD)
 weir invoice rows    NUMBER --line N [--limit N] [--after PLACE]
-weir invoice list    [--workspace W] [--limit N] [--before NUMBER]
+weir invoice list    [--workspace W] [--state S] [--limit N] [--before NUMBER]
+weir invoice paid    NUMBER --on DATE --reference TEXT [--amount AUD]
+weir invoice unpaid  NUMBER --payment N
 weir invoice revoke-links
 
 A period is a calendar month in Sydney. An issued invoice never changes;
@@ -54,6 +64,9 @@ are exact, the subtotal is rounded once, and GST is 10 % of the subtotal.
 Each line links to its rows; "revoke-links" makes all links so far useless.
 "rows" lists the rows of a line with what each adds to it.
 "list" shows the newest documents first.
+"paid" records a payment, by default of all that is due; if a credit came after
+the payment, it records what was paid back. "unpaid" removes a payment that was
+recorded by mistake.
 docs/guides/invoices.md explains invoices.
 
   --workspace W      the workspace that is invoiced
@@ -62,6 +75,10 @@ docs/guides/invoices.md explains invoices.
   --all              credit everything that is left on the invoice
   --amount AUD       credit a free amount, excluding GST, such as 25.00
   --reason TEXT      why it is credited, printed on the document
+  --on DATE          the day of the payment, such as 2026-12-03
+  --reference TEXT   finds the payment again, such as on a bank statement
+  --payment N        which payment of the invoice, from 1
+  --state S          only invoices that are ${invoiceStates.join(', ')}
   --line N           which line, from 1
   --limit N          how many documents or rows to list, 1 to 10000; by
                      default 1000
@@ -80,6 +97,10 @@ docs/guides/invoices.md explains invoices.
         all: 'boolean',
         amount: 'string',
         line: 'string',
+        on: 'string',
+        reference: 'string',
+        payment: 'string',
+        state: 'string',
         after: 'string',
         limit: 'string',
         before: 'string',
@@ -103,8 +124,8 @@ docs/guides/invoices.md explains invoices.
       }
       if (action === 'list') {
         const workspaceId = flags.text('workspace') === undefined ? undefined : workspace().id
-        const selection = { workspaceId, before: flags.text('before'), limit: flags.limit() }
-        const { documents, next } = await invoiceList(store, selection)
+        const selection = { workspaceId, before: flags.text('before'), state: stateOf(flags), limit: flags.limit() }
+        const { documents, next } = await invoicing.page(selection)
         const data = await Promise.all(documents.map((document) => links.linked(document)))
         return flags.print({ object: 'list', data, next }, (view) =>
           [
@@ -118,11 +139,12 @@ docs/guides/invoices.md explains invoices.
           throw new UsageError('give the number of a document: weir invoice rows NUMBER --line N')
         return showRows(flags, await findLineRows(store, number, flags.requiredText('line')))
       }
+      if (action === 'paid' || action === 'unpaid') await changePayments(action, number, { invoicing, record }, flags)
       const found =
-        action === 'show' && number !== undefined
+        number !== undefined && ['show', 'paid', 'unpaid'].includes(action ?? '')
           ? await invoicing.byNumber(number)
           : await performed(action, { invoicing, record }, workspace(), monthOf(flags), flags)
-      const printable = await links.linked(found)
+      const printable = await links.linked(await invoicing.balanced(found))
       await writeFiles(printable, flags, config.invoice.fonts)
       for (const warning of printable.warnings) process.stderr.write(`weir: ${warning}\n`)
       flags.print(printable, (view) => summary(printable, view))
@@ -152,6 +174,40 @@ async function showRows(flags: Flags, { document, line, page }: LineRows): Promi
       ...(next === null ? [] : [`There are more rows: see them with --after ${next}.`]),
     ].join('\n')
   })
+}
+
+async function changePayments(
+  action: 'paid' | 'unpaid',
+  number: string | undefined,
+  { invoicing, record }: { readonly invoicing: Invoicing; readonly record: OpenedStore['record'] },
+  flags: Flags,
+): Promise<void> {
+  if (number === undefined) throw new UsageError(`give the number of an invoice: weir invoice ${action} NUMBER`)
+  const state = async () => (await invoicing.balanced(await invoicing.byNumber(number))).balance ?? undefined
+  if (action === 'paid') {
+    const given = {
+      paidOn: flags.requiredText('on'),
+      reference: flags.requiredText('reference'),
+      amount: flags.text('amount'),
+    }
+    const body = { paid_on: given.paidOn, reference: given.reference, amount: given.amount }
+    await record({ action: 'recordPayment', subject: number, body, state }, () =>
+      invoicing.payments.record(number, given),
+    )
+    return
+  }
+  const payment = flags.requiredText('payment')
+  if (!/^[1-9]\d{0,8}$/.test(payment)) throw new UsageError('--payment must be the number of a payment, such as 1')
+  await record({ action: 'removePayment', subject: `${number} ${payment}`, body: undefined, state }, () =>
+    invoicing.payments.remove(number, Number(payment)),
+  )
+}
+
+function stateOf(flags: Flags): InvoiceState | undefined {
+  const given = flags.text('state')
+  const state = invoiceStates.find((it) => it === given)
+  if (state !== undefined || given === undefined) return state
+  throw new UsageError(`--state must be one of ${invoiceStates.join(', ')}`)
 }
 
 /** Every action that changes something is recorded in the audit log. */
@@ -193,7 +249,7 @@ function performedNow(
     case 'credit':
       return credit(invoicing, workspace, month, flags)
     default:
-      throw new UsageError('choose an action: preview, issue, list, show, rows, credit or revoke-links')
+      throw new UsageError('choose an action: preview, issue, list, show, rows, credit, paid, unpaid or revoke-links')
   }
 }
 
@@ -221,8 +277,8 @@ async function writeFiles(found: PrintableInvoice, flags: Flags, fonts: readonly
   writeFileSync(pdf, await invoicePdf(found, fonts))
 }
 
-function summary(found: InvoiceDocument, view: View): string {
-  const { subtotal, gst, total, seller, buyer } = found
+function summary(found: BalancedInvoice, view: View): string {
+  const { subtotal, gst, total, seller, buyer, balance } = found
   return [
     fullTitle(found),
     `${seller?.name ?? '(no seller in weir.yaml)'} → ${buyer.name}, ${writtenDate(found.period_from)} to ${writtenDate(found.period_to)}`,
@@ -230,5 +286,20 @@ function summary(found: InvoiceDocument, view: View): string {
     renderTable(found.lines, LINE_COLUMNS, view),
     '',
     `subtotal A$${grouped(subtotal)} + GST A$${grouped(gst)} = A$${grouped(total)}`,
+    ...(balance ? balanceLines(found, balance) : []),
   ].join('\n')
 }
+
+/** What is owed, after credits and payments. */
+function balanceLines({ due }: BalancedInvoice, balance: InvoiceBalance): readonly string[] {
+  const by = due === null ? '' : ` by ${due}`
+  return [
+    ...(Number(balance.credited) === 0 ? [] : [`credited A$${grouped(balance.credited)}`]),
+    ...balance.payments.map(
+      ({ id, paid_on, amount, reference }) => `payment ${id}: A$${grouped(amount)} on ${paid_on}, ${reference}`,
+    ),
+    `amount due A$${grouped(balance.amount_due)}${by} (${stateText(balance.state)})`,
+  ]
+}
+
+const stateText = (state: InvoiceState): string => state.replace('_', ' ')

@@ -2,6 +2,7 @@ import { sydneyDay } from '../../../shared/money/sydney-time.ts'
 import { CREDIT } from '../../../ledger/rows.ts'
 import type { AdjustmentNoteStore, Reversal, UnfinishedNote } from '../invoice-store.ts'
 import { command, query, readRows, type Database, type Row, type Values } from '../../../store/database.ts'
+import { addAmounts } from './payments.ts'
 import { documentValues, INVOICE_COLUMNS, IS_NEXT, isNextValues, toInvoice } from './invoices.ts'
 import { placeholders, ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { addingRows } from '../../../ledger/queries/usage-sums.ts'
@@ -150,11 +151,16 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
       )
       return true
     },
-    async finishNote({ number, document, issuedAt }) {
+    async finishNote(note) {
+      const { number, document, issuedAt } = note
       const [finished] = await database.transact({
         access: 'write',
         locks: ['invoices'],
-        statements: [query(FINISH, number, document.ledger_rows, sydneyDay(issuedAt)), command(FORGET)],
+        statements: [
+          query(FINISH, number, document.ledger_rows, sydneyDay(issuedAt)),
+          addAmounts(note),
+          command(FORGET),
+        ],
       })
       return finished?.length === 1
     },

@@ -12,6 +12,7 @@ import {
 } from '../../../store/database.ts'
 import { placeholders, ROW_COLUMNS, rowValues, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { addingRows } from '../../../ledger/queries/usage-sums.ts'
+import { addAmounts, NUMBERS_IN_STATE } from './payments.ts'
 
 export const INVOICE_COLUMNS = [
   'number',
@@ -76,10 +77,11 @@ export function invoiceQueries(database: Database): InvoiceStore {
       )
       return rows.map(toInvoice)
     },
-    async newestInvoices({ workspaceId, before, limit }) {
+    async newestInvoices({ workspaceId, before, state, limit }) {
       const conditions = [
         ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
         ...(before === undefined ? [] : ['(issued_at, number) < (?, ?)']),
+        ...(state === undefined ? [] : [`number IN (${NUMBERS_IN_STATE})`]),
       ]
       const rows = await readRows(
         database,
@@ -87,6 +89,7 @@ export function invoiceQueries(database: Database): InvoiceStore {
          ORDER BY issued_at DESC, number DESC LIMIT ?`,
         ...(workspaceId === undefined ? [] : [workspaceId]),
         ...(before === undefined ? [] : [before.issuedAt, before.number]),
+        ...(state === undefined ? [] : [state.today, state.is]),
         limit,
       )
       return rows.map(toInvoice)
@@ -98,7 +101,7 @@ export function invoiceQueries(database: Database): InvoiceStore {
         ADD_ROW,
         own.map((row) => [...rowValues(row), ...ifIssued]),
       )
-      const [issued] = await database.transact(addingRows([issuing, rows], ['invoices']))
+      const [issued] = await database.transact(addingRows([issuing, addAmounts(invoice), rows], ['invoices']))
       return issued?.length === 1
     },
     async credits(workspaceId, from, to) {

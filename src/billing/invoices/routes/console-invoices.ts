@@ -1,7 +1,5 @@
-import { invoiceList } from '../invoice-list.ts'
 import type { Invoicing } from '../invoices.ts'
 import { ApiError } from '../../../shared/errors.ts'
-import type { InvoiceStore } from '../invoice-store.ts'
 import { pageSchema } from '../../../server/common-schema.ts'
 import { sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
 import { invoicePageQuery, invoiceSchema } from './invoice-schema.ts'
@@ -12,7 +10,6 @@ import { invoiceFormatQuery, invoiceResponse, sendInvoice, type SendInvoiceParts
 
 export interface ConsoleInvoicesParts extends SendInvoiceParts {
   readonly invoicing: Invoicing
-  readonly reader: Pick<InvoiceStore, 'invoices' | 'newestInvoices'>
 }
 
 export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly SessionRoute[] {
@@ -26,9 +23,9 @@ export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly Sess
       query: invoicePageQuery,
       response: jsonResponse(pageSchema(invoiceSchema)),
       errors: [],
-      async answer({ exchange, query: { before, limit = 50 }, session: { caller } }) {
-        const selection = { workspaceId: caller.workspace.id, before, limit }
-        const { documents: data, next } = await invoiceList(parts.reader, selection)
+      async answer({ exchange, query: { before, state, limit = 50 }, session: { caller } }) {
+        const selection = { workspaceId: caller.workspace.id, before, state, limit }
+        const { documents: data, next } = await parts.invoicing.page(selection)
         exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
       },
     }),

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { units } from '../invoice.ts'
-import { EXAMPLE_MODEL, exampleOf, nullable } from '../../../server/common-schema.ts'
+import { invoiceStates } from '../payments/payment-store.ts'
+import { EXAMPLE_MODEL, EXAMPLE_TIME, exampleOf, nullable } from '../../../server/common-schema.ts'
 
 /** Invoices and adjustment notes, as they are issued. */
 
@@ -40,6 +41,28 @@ const lineSchema = Type.Object({
   }),
 })
 
+const balanceSchema = Type.Object({
+  state: Type.Enum([...invoiceStates], {
+    description: 'credited: in full, and nothing was paid. refund_due: more was paid than is owed after credits.',
+  }),
+  credited: Type.String({ description: 'By adjustment notes, including GST.', example: '0.00' }),
+  paid: Type.String({ description: 'Less what was paid back.', example: '0.00' }),
+  amount_due: Type.String({
+    description: 'The total less credits and payments. Negative: to be paid back.',
+    example: '110.00',
+  }),
+  payments: Type.Array(
+    Type.Object({
+      id: Type.Integer({ description: 'Counts the payments of the invoice from 1.', example: 1 }),
+      paid_on: Type.String({ example: '2026-12-03' }),
+      amount: Type.String({ description: 'Negative: paid back to the buyer.', example: '110.00' }),
+      reference: Type.String({ example: 'NAB 20261203-17' }),
+      recorded: Type.String({ example: EXAMPLE_TIME }),
+    }),
+    { example: [] },
+  ),
+})
+
 export const invoiceSchema = Type.Object({
   object: Type.Literal('invoice'),
   kind: Type.Enum(['tax_invoice', 'adjustment_note']),
@@ -77,6 +100,10 @@ export const invoiceSchema = Type.Object({
     description: 'For the operator, and not printed: what the invoice should have, but does not need.',
     example: [],
   }),
+  balance: {
+    ...nullable(balanceSchema, 'What is owed on the invoice now. null: a preview or an adjustment note.'),
+    example: exampleOf(balanceSchema),
+  },
   links_until: Type.Optional(nullable(Type.String(), 'The last day on which the links work.')),
 })
 
@@ -90,6 +117,7 @@ export const adjustmentExample = {
   number: 'ADJ-000001',
   due: null,
   payment: '',
+  balance: null,
   adjusts: 'INV-000001',
   reason: 'Slow answers on 3 November',
   lines: [
@@ -116,6 +144,7 @@ export const adjustmentExample = {
 }
 
 export const invoicePageQuery = Type.Object({
+  state: Type.Optional(Type.Enum([...invoiceStates], { description: 'Only tax invoices in this state.' })),
   before: Type.Optional(Type.String({ maxLength: 100, description: "The 'next' of the previous page." })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: '1 to 100, by default 50.' })),
 })

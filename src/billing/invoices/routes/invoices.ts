@@ -1,6 +1,5 @@
 import { Type } from 'typebox'
 import type { Accounts } from '../../../workspaces/accounts.ts'
-import { invoiceList } from '../invoice-list.ts'
 import { previewIdOf } from '../invoice-rules.ts'
 import type { Invoicing } from '../invoices.ts'
 import { monthSummary } from '../month-summary.ts'
@@ -9,7 +8,6 @@ import type { InvoiceDocument } from '../invoice-document.ts'
 import { parseMonth, type Month } from '../../../shared/money/sydney-time.ts'
 import { invalidParameter } from '../../../shared/json/schema-check.ts'
 import type { Workspace } from '../../../workspaces/workspace.ts'
-import type { InvoiceStore } from '../invoice-store.ts'
 import type { Exchange } from '../../../server/exchange.ts'
 import { nullable, pageSchema, workspaceName } from '../../../server/common-schema.ts'
 import { jsonResponse } from '../../../server/route.ts'
@@ -28,7 +26,6 @@ import { operatorRoute, type OperatorRoute } from '../../../server/operator-rout
 export interface InvoicesParts extends SendInvoiceParts {
   readonly accounts: Accounts
   readonly invoicing: Invoicing
-  readonly store: InvoiceStore
 }
 
 const monthSchema = Type.Object({
@@ -48,6 +45,8 @@ const issueSchema = Type.Object({
     }),
   ),
 })
+
+const numberParameter = { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' }
 
 const previewIdExample = '9f2c41d07a6be83514c0d92e7b1f6a35'
 
@@ -79,7 +78,6 @@ const creditSchema = Type.Object({
 export function invoiceRoutes({
   accounts,
   invoicing,
-  store,
   rowLinks,
   invoiceFonts,
 }: InvoicesParts): readonly OperatorRoute[] {
@@ -91,12 +89,15 @@ export function invoiceRoutes({
   const documentsOf = ({ workspace, period }: { readonly workspace: string; readonly period: string }) =>
     monthSummary(invoicing, accounts.workspace(workspace), period)
 
+  const balanceOf = async (number: string) =>
+    (await invoicing.balanced(await invoicing.byNumber(number))).balance ?? undefined
+
   async function sendIssued(exchange: Exchange, document: InvoiceDocument): Promise<void> {
-    exchange.sendJson(JSON.stringify(await rowLinks.linked(document)), 201)
+    exchange.sendJson(JSON.stringify(await rowLinks.linked(await invoicing.balanced(document))), 201)
   }
 
   const sendDocument = (exchange: Exchange, format: InvoiceFormat, document: InvoiceDocument): Promise<void> =>
-    sendInvoice(exchange, format, document, { rowLinks, invoiceFonts })
+    sendInvoice(exchange, format, document, { invoicing, rowLinks, invoiceFonts })
 
   return [
     operatorRoute({
@@ -111,9 +112,9 @@ export function invoiceRoutes({
       }),
       response: jsonResponse(pageSchema(invoiceSchema)),
       errors: ['not_found'],
-      async answer({ exchange, query: { workspace, before, limit = 50 } }) {
+      async answer({ exchange, query: { workspace, before, state, limit = 50 } }) {
         const workspaceId = workspace === undefined ? undefined : accounts.workspace(workspace).id
-        const { documents, next } = await invoiceList(store, { workspaceId, before, limit })
+        const { documents, next } = await invoicing.page({ workspaceId, before, state, limit })
         const data = await Promise.all(documents.map((document) => rowLinks.linked(document)))
         exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
       },
@@ -158,7 +159,9 @@ export function invoiceRoutes({
         const document = await invoicing.preview(...requested(body))
         if (format !== 'json') return sendDocument(exchange, format, document)
         const preview_id = document.number === null ? previewIdOf(document) : null
-        exchange.sendJson(JSON.stringify({ ...(await rowLinks.linked(document)), preview_id }))
+        exchange.sendJson(
+          JSON.stringify({ ...(await rowLinks.linked(await invoicing.balanced(document))), preview_id }),
+        )
       },
     }),
     operatorRoute({
@@ -206,12 +209,62 @@ export function invoiceRoutes({
       id: 'getInvoice',
       summary: 'One invoice',
       description: 'An issued invoice or adjustment note, by its number.',
-      parameters: { number: { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' } },
+      parameters: { number: numberParameter },
       query: invoiceFormatQuery,
       response: invoiceResponse,
       errors: ['not_found'],
       async answer({ exchange, parameters, query }) {
         await sendDocument(exchange, query.format ?? 'json', await invoicing.byNumber(parameters.number))
+      },
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/invoices/{number}/payments',
+      id: 'recordPayment',
+      summary: 'Record a payment',
+      description:
+        'Records that an invoice was paid, in full or in part. If the buyer is owed money after a credit, it records what was paid back. The amount due is taken to zero, and never past it.',
+      parameters: { number: numberParameter },
+      body: Type.Object({
+        paid_on: Type.String({ maxLength: 10, description: 'The day in Sydney, such as 2026-12-03. Not after today.' }),
+        reference: Type.String({
+          minLength: 1,
+          maxLength: 200,
+          description: 'Finds the payment again, such as the number on the bank statement.',
+        }),
+        amount: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: 40,
+            description: 'AUD, such as "110.00". Without it: all that is due.',
+          }),
+        ),
+      }),
+      example: { paid_on: '2026-12-03', reference: 'NAB 20261203-17' },
+      response: jsonResponse(invoiceSchema, undefined, 201),
+      errors: ['not_found', 'conflict'],
+      state: ({ parameters: { number } }) => balanceOf(number),
+      async answer({ exchange, parameters: { number }, body: { paid_on: paidOn, reference, amount } }) {
+        await invoicing.payments.record(number, { paidOn, reference, amount })
+        await sendIssued(exchange, await invoicing.byNumber(number))
+      },
+    }),
+    operatorRoute({
+      method: 'DELETE',
+      path: '/admin/v1/invoices/{number}/payments/{payment}',
+      id: 'removePayment',
+      summary: 'Remove a payment',
+      description: 'Removes a payment that was recorded by mistake. The audit log keeps it.',
+      parameters: {
+        number: numberParameter,
+        payment: { description: 'The id of the payment: 1 is the first of the invoice.', example: '1' },
+      },
+      response: jsonResponse(invoiceSchema),
+      errors: ['not_found'],
+      state: ({ parameters: { number } }) => balanceOf(number),
+      async answer({ exchange, parameters: { number, payment } }) {
+        await invoicing.payments.remove(number, /^[1-9]\d{0,8}$/.test(payment) ? Number(payment) : 0)
+        await sendDocument(exchange, 'json', await invoicing.byNumber(number))
       },
     }),
   ]

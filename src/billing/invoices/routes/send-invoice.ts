@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { invoiceHtml } from '../invoice-html.ts'
 import { pdfInThread } from '../pdf/pdf-in-thread.ts'
 import type { RowLinks } from '../rows/row-links.ts'
+import type { Invoicing } from '../invoices.ts'
 import type { InvoiceDocument } from '../invoice-document.ts'
 import { binarySchema, textSchema } from '../../../server/common-schema.ts'
 import type { Exchange } from '../../../server/exchange.ts'
@@ -11,6 +12,7 @@ import { jsonResponse, type ResponseDescription } from '../../../server/route.ts
 /** An invoice in the format that the caller asks for, for members of its workspace and for the operator. */
 
 export interface SendInvoiceParts {
+  readonly invoicing: Pick<Invoicing, 'balanced'>
   readonly rowLinks: RowLinks
   /** Files of further fonts for PDFs. */
   readonly invoiceFonts: readonly string[]
@@ -36,9 +38,9 @@ export async function sendInvoice(
   exchange: Exchange,
   format: InvoiceFormat,
   document: InvoiceDocument,
-  { rowLinks, invoiceFonts }: SendInvoiceParts,
+  { invoicing, rowLinks, invoiceFonts }: SendInvoiceParts,
 ): Promise<void> {
-  const printable = await rowLinks.linked(document)
+  const printable = await rowLinks.linked(await invoicing.balanced(document))
   switch (format) {
     case 'json':
       return exchange.sendJson(JSON.stringify(printable))

@@ -13,7 +13,7 @@ import type { PrintableInvoice } from '../invoice-wording.ts'
  */
 export interface RowLinks {
   /** The document with a link for each line. Without a public URL, or for a preview, there are none. */
-  linked(document: InvoiceDocument): Promise<PrintableInvoice>
+  linked<Document extends InvoiceDocument>(document: Document): Promise<Omit<Document, 'lines'> & PrintableInvoice>
   /** Throws unless the link is one of ours and still valid. */
   requireValid(link: RowLink): Promise<void>
   /** Revokes all links. */

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { sydneyDate } from '../../src/shared/money/sydney-time.ts'
+import { stageConfig } from '../support/chat-stage.ts'
+import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { startWeir, type TestWeir } from '../support/weir.ts'
+
+/** Payments through the operator's API. */
+
+interface Answer {
+  readonly number: string
+  readonly balance: { readonly state: string; readonly amount_due: string; readonly payments: readonly object[] }
+}
+
+let engine: ScriptedEngine
+let weir: TestWeir
+
+before(async () => {
+  engine = await scriptedEngine()
+  const seller = { name: 'Example Pty Ltd', abn: '51 824 753 556' }
+  weir = await startWeir(stageConfig([engine.url], { config: { seller } }))
+  engine.script = { promptTokens: 1000, tokens: ['a', 'b'] }
+  await (await weir.chat({})).text()
+  await copyToLastMonth(weir, 1000)
+  const issued = await weir.admin('POST', '/admin/v1/invoices', { workspace: 'default', period: lastMonth.name })
+  assert.equal(issued.status, 201)
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+
+const today = sydneyDate(Date.now())
+const pay = (body: object, number = 'INV-000001') =>
+  weir.admin('POST', `/admin/v1/invoices/${number}/payments`, { paid_on: today, reference: 'bank 1', ...body })
+const brief = ({ balance }: Answer) => [balance.state, balance.amount_due, balance.payments.length]
+const read = async (response: Response) => (await response.json()) as Answer
+const stateIn = (balance: string) => (JSON.parse(balance) as Answer['balance']).state
+const numbers = async (state: string) => {
+  const list = (await (await weir.admin('GET', `/admin/v1/invoices?state=${state}`)).json()) as { data: Answer[] }
+  return list.data.map(({ number }) => number)
+}
+
+describe('payments', () => {
+  it('are recorded, listed by state, removed, and audited with the state before and after', async () => {
+    assert.deepEqual([await numbers('due'), await numbers('paid')], [['INV-000001'], []])
+    const paid = await pay({})
+    assert.equal(paid.status, 201)
+    assert.deepEqual(brief(await read(paid)), ['paid', '0.00', 1])
+    assert.deepEqual(brief(await read(await weir.admin('GET', '/admin/v1/invoices/INV-000001'))), ['paid', '0.00', 1])
+    assert.deepEqual([await numbers('due'), await numbers('paid')], [[], ['INV-000001']])
+    const removed = await weir.admin('DELETE', '/admin/v1/invoices/INV-000001/payments/1')
+    assert.deepEqual(brief(await read(removed)), ['due', '0.22', 0])
+    const log = (await (await weir.admin('GET', '/admin/v1/audit-log?limit=2')).json()) as {
+      data: { action: string; subject: string; before: string; after: string }[]
+    }
+    assert.deepEqual(
+      log.data.map(({ action, subject, before, after }) => [action, subject, stateIn(before), stateIn(after)]),
+      [
+        ['removePayment', 'INV-000001 1', 'paid', 'due'],
+        ['recordPayment', 'INV-000001', 'due', 'paid'],
+      ],
+    )
+  })
+
+  it('are refused with the reason', async () => {
+    for (const [response, status] of [
+      [await pay({}, 'INV-000009'), 404],
+      [await pay({ amount: '0.23' }), 409],
+      [await pay({ paid_on: 'yesterday' }), 400],
+      [await pay({ reference: 'a\nb' }), 400],
+      [await weir.admin('DELETE', '/admin/v1/invoices/INV-000001/payments/1'), 404],
+      [await weir.admin('DELETE', '/admin/v1/invoices/INV-000001/payments/first'), 404],
+      [await weir.admin('GET', '/admin/v1/invoices?state=late'), 400],
+    ] as const) {
+      assert.equal(response.status, status, await response.text())
+    }
+  })
+})
