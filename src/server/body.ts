@@ -1,8 +1,19 @@
-import { ApiError, CallerLeft } from '../shared/errors.ts'
+import { ApiError, CallerLeft, type ErrorCode } from '../shared/errors.ts'
 import { HEADROOM, memoryToParse, parseJsonObject, scanJson, type JsonBody } from '../shared/json/json-body.ts'
 import type { Exchange } from './exchange.ts'
 
 const FIRST_BYTES = 65_536
+
+/** What a route that reads a JSON body may refuse it with. */
+export const bodyErrors: readonly ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+]
 
 export async function readJsonObject(exchange: Exchange, maxBytes: number): Promise<JsonBody> {
   return parsedObject(exchange, await readJson(exchange, maxBytes))

@@ -1,7 +1,6 @@
 import type { Static, TObject } from 'typebox'
-import type { ErrorCode } from '../shared/errors.ts'
 import { requireValid } from '../shared/json/schema-check.ts'
-import { readJsonObject } from './body.ts'
+import { bodyErrors, readJsonObject } from './body.ts'
 import type { RecordAction } from '../operate/audit/recorded.ts'
 import type { Exchange } from './exchange.ts'
 import { readQuery } from './router.ts'
@@ -31,16 +30,6 @@ interface OperatorOperation<Path extends string, Query extends TObject, Body ext
 
 /** Room for the ids of all requests that an adjustment note may name. */
 const MAX_BODY_BYTES = 1024 * 1024
-
-const bodyErrors: readonly ErrorCode[] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'request_timeout',
-  'request_too_large',
-  'unsupported_media_type',
-]
 
 export function operatorRoute<
   const Path extends string,

@@ -1,9 +1,8 @@
 import type { Static, TObject } from 'typebox'
 import type { Action, RecordAction } from '../../operate/audit/recorded.ts'
 import type { SignedIn } from '../../workspaces/sessions/workspace-sessions.ts'
-import type { ErrorCode } from '../../shared/errors.ts'
 import { requireValid } from '../../shared/json/schema-check.ts'
-import { readJsonObject } from '../body.ts'
+import { bodyErrors, readJsonObject } from '../body.ts'
 import type { Exchange } from '../exchange.ts'
 import { readQuery } from '../router.ts'
 import type { Call, OperationAt, PathParameters, Route } from '../route.ts'
@@ -35,16 +34,6 @@ type SessionCall<Path extends string, Query extends TObject, Body extends TObjec
 }
 
 const MAX_BODY_BYTES = 64 * 1024
-
-export const bodyErrors: readonly ErrorCode[] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'request_timeout',
-  'request_too_large',
-  'unsupported_media_type',
-]
 
 /** The path is below the base. */
 export function sessionRoute<

@@ -6,13 +6,8 @@ import { formatAud } from '../../../shared/money/money.ts'
 import type { Accounts } from '../../accounts.ts'
 import { nullable } from '../../../server/common-schema.ts'
 import { cookieHeaders, isOwnPage, sessionToken } from '../../../server/console/session-cookie.ts'
-import {
-  bodyErrors,
-  CONSOLE_BASE,
-  readSmallBody,
-  sessionRoute,
-  type SessionRoute,
-} from '../../../server/console/session-route.ts'
+import { bodyErrors } from '../../../server/body.ts'
+import { CONSOLE_BASE, readSmallBody, sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
 import { jsonResponse, type OpenRoute } from '../../../server/route.ts'
 
 /** Signing in to the console of a workspace, and out of it. */
