@@ -362,7 +362,7 @@ describe('weir usage', () => {
   const own = ['--workspace', 'default']
 
   it('[M2, M5] lists the rows of a running service, with amounts as strings', async () => {
-    const result = (await cli(usageCommand(...own, '--json'))).json<{
+    const result = (await usageOf(...own, '--json')).json<{
       object: string
       data: Record<string, unknown>[]
       total_pico_aud: string
@@ -497,7 +497,7 @@ describe('weir serve', () => {
     const holder = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => holder.once('listening', resolve))
     const port = String((holder.address() as AddressInfo).port)
-    const taken = await cli(['serve', '--port', port, '--data', join(folder, 'taken'), '--config', config])
+    const taken = await commandLine(['serve', '--port', port, '--data', join(folder, 'taken'), '--config', config])
     holder.close()
     assert.equal(taken.code, 1, taken.stdout)
     assert.match(
@@ -507,7 +507,7 @@ describe('weir serve', () => {
 
     const service = await startWeir({ models: [] })
     t.after(() => service.stop())
-    const second = await cli(['serve', '--data', service.dataDir, '--config', config])
+    const second = await commandLine(['serve', '--data', service.dataDir, '--config', config])
     assert.equal(second.code, 1, second.stdout)
     assert.match(second.stderr, /^weir: another service is running on [^\n]*\n$/)
   })

@@ -255,7 +255,7 @@ describe('a body with a hostile field does not delay other callers', () => {
         const maxLength = isText(field.schema) ? maxLengthOf(field.schema) : undefined
         return maxLength === undefined ? [] : pieces.map((piece) => ({ field, maxLength, piece }))
       })
-      for (const { field, maxLength, piece } of someOf(bodies, 6)) {
+      for (const { field, maxLength, piece } of someOf(bodies, 3)) {
         const { length } = JSON.parse(`"${piece}"`) as string
         await send(field, `"${piece.repeat(Math.floor(maxLength / length))}"`)
       }
@@ -274,7 +274,7 @@ describe('a body with a hostile field does not delay other callers', () => {
       const bodies = Object.entries(schema.properties ?? {}).flatMap(([name, property]) =>
         fullLists(property, (it) => it).map((value) => ({ [name]: value })),
       )
-      for (const body of someOf(bodies, 2)) {
+      for (const body of someOf(bodies, 1)) {
         await stage.harmless(path, JSON.stringify({ ...good[path], ...body }), 200, 400)
       }
     })
@@ -283,7 +283,7 @@ describe('a body with a hostile field does not delay other callers', () => {
       const bodies = fields
         .filter((it) => isFreeObject(it.schema))
         .flatMap((field) => Object.values(freeObjects).map((make) => ({ field, make })))
-      for (const { field, make } of someOf(bodies, 2)) await send(field, make())
+      for (const { field, make } of someOf(bodies, 1)) await send(field, make())
     })
   }
 
@@ -342,7 +342,7 @@ describe("a hostile body of the operator's or the console's API does not delay o
         ),
         { [fill('é', size)]: 1 },
       ]
-      for (const body of someOf(bodies, 3)) {
+      for (const body of someOf(bodies, 1)) {
         const init = { method, headers, body: JSON.stringify({ ...(example as object), ...body }) }
         await stage.requireShortTurns(async () => {
           const response = await fetch(base + path.replaceAll(/\{\w+\+?\}/g, 'x'), init)

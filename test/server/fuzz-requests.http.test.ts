@@ -90,12 +90,12 @@ function checkError(status: number, json: unknown): void {
 }
 
 const publicKinds: readonly (readonly [name: string, count: number, make: RequestMaker])[] = [
-  ['JSON bodies', runLength(400, 4000), requests.jsonBody],
-  ['JSON bodies with wrong bytes', runLength(150, 1500), requests.rawBody],
+  ['JSON bodies', runLength(200, 4000), requests.jsonBody],
+  ['JSON bodies with wrong bytes', runLength(80, 1500), requests.rawBody],
   ['requests that end in the middle', runLength(100, 800), requests.cutRequest],
   ['odd headers', runLength(100, 800), requests.oddHeader],
   ['odd methods, paths and queries', runLength(150, 1500), requests.publicTarget],
-  ['forms', runLength(40, 1600), requests.form],
+  ['forms', runLength(25, 1600), requests.form],
   ['bytes that are hardly HTTP', runLength(80, 500), requests.rawHttp],
 ]
 const adminKinds: readonly (readonly [name: string, count: number, make: RequestMaker])[] = [

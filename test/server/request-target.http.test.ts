@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { isLongRun } from '../support/long-run.ts'
 import { operationsOf, type ApiDocument } from '../support/openapi.ts'
 import { rawClient } from '../support/raw-client.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
@@ -79,12 +80,15 @@ describe('a query parameter', () => {
       const get = (path: string): Promise<Response> => (isPublic ? weir.call(path) : weir.admin('GET', path))
       const document = (await (await get(isPublic ? '/openapi.json' : '/admin/v1/openapi.json')).json()) as ApiDocument
       let tried = 0
+      let named = 0
       for (const [method, path, operation] of operationsOf(document)) {
         if (method !== 'get') continue
         const names = (operation.parameters ?? []).filter((it) => it.in === 'query').map((it) => it.name)
         const settings = names.includes('group_by') ? ['', 'group_by=day', 'group_by=model', 'format=csv'] : ['']
         for (const name of names) {
-          for (const value of ODD_VALUES) {
+          // Each parameter gets another quarter of the values.
+          named++
+          for (const value of isLongRun ? ODD_VALUES : ODD_VALUES.filter((_, index) => (index + named) % 4 === 0)) {
             for (const setting of settings) {
               const query = new URLSearchParams(setting)
               if (names.includes('workspace')) query.set('workspace', 'default')

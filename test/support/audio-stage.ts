@@ -73,7 +73,7 @@ export async function audioStage(t: TestContext, options: AudioStageOptions = {}
   return {
     weir,
     engine,
-    send(fields = {}, { path = transcriptions, clip: sound = 'flac.ogg', fileFirst = false, key = weir.key } = {}) {
+    send(fields = {}, { path = transcriptions, clip: sound = 'plain.wav', fileFirst = false, key = weir.key } = {}) {
       const form = new FormData()
       const addFile = (): void => {
         if (sound === null) return

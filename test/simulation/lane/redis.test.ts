@@ -16,7 +16,7 @@ describe('the lane in Redis under simulation', () => {
     t.diagnostic(`WEIR_SEED=${seed}`)
     const lanes = redisLanes(server.socket)
     t.after(lanes.close)
-    const { steps, requests, ...happenings } = await simulateRemoteLanes(lanes.open, seed, runLength(4000, 10_000))
+    const { steps, requests, ...happenings } = await simulateRemoteLanes(lanes.open, seed, runLength(2500, 10_000))
     t.diagnostic(`${requests} requests, ${steps} steps inspected, ${JSON.stringify(happenings)}`)
     for (const [happening, times] of Object.entries(happenings)) {
       if (happening !== 'closed') assert.ok(times > 4, `${happening} happened only ${times} times`)

@@ -11,8 +11,8 @@ describe('a spend limit while months change, under simulation', () => {
   after(() => server.remove())
 
   const adapters: readonly { name: string; worlds: number; open(): MonthAdapter }[] = [
-    { name: 'memory', worlds: runLength(60, 200), open: () => memoryAdapter },
-    { name: 'Redis', worlds: runLength(12, 40), open: () => redisAdapter(server.socket) },
+    { name: 'memory', worlds: runLength(24, 200), open: () => memoryAdapter },
+    { name: 'Redis', worlds: runLength(6, 40), open: () => redisAdapter(server.socket) },
   ]
   for (const { name, worlds, open } of adapters) {
     for (const jumps of [false, true]) {

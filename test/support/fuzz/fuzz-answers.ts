@@ -39,7 +39,7 @@ const fixtures: readonly Fixture[] = engineKinds
 const isStreamed = ({ calls }: Fixture): boolean => calls.some(({ events }) => events !== undefined)
 const whole = fixtures.filter((it) => !isStreamed(it))
 const streamed = fixtures.filter(isStreamed)
-const sound = clip('flac.ogg')
+const sound = clip('plain.wav')
 
 export function wholeAnswer(chance: Chance, mark: number): AnswerInput {
   const fixture = chance.pick(whole)
