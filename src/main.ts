@@ -44,11 +44,13 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 const code = await main(process.argv.slice(2))
 // A failed command may have left something open that would keep the process alive, so exit explicitly. The callback
-// waits until a slow reader has received all output.
-process.stdout.write('', () => {
+// waits until a slow reader has received all output, and the failure of the last write is reported only after it.
+process.stdout.write('', () => setImmediate(exit))
+
+function exit(): void {
   if (unwritten) process.stderr.write(`weir: the output could not be written: ${unwritten.message}\n`)
   process.exit(unwritten ? 1 : code)
-})
+}
 
 async function main([name, ...args]: readonly string[]): Promise<number> {
   const load = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined

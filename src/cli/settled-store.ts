@@ -4,7 +4,7 @@ import { journalOwner } from '../ledger/journal/journal-owner.ts'
 import { applyJournal, closeJournal } from '../ledger/recovery.ts'
 import type { Store } from '../store/store.ts'
 import { settleRunningService } from '../operate/running-service.ts'
-import { openStore, openStoreHere, type DatabaseChoice } from '../store/open.ts'
+import { openStoreHere, type DatabaseChoice } from '../store/open.ts'
 import { systemClock } from '../shared/system-clock.ts'
 
 /**
@@ -17,7 +17,7 @@ export async function openSettledStore(choice: DatabaseChoice): Promise<Store> {
   while (!(await settleRunningService(dataDir)) && existsSync(journalFolder(dataDir))) {
     if (await applyLeftRows(choice)) break
   }
-  return openStore({ ...choice, exclusive: false })
+  return openStoreHere({ ...choice, exclusive: false })
 }
 
 /** What was in the journal of a killed service. It is in the store now. */

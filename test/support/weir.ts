@@ -6,8 +6,7 @@ import { startService, type Service } from '../../src/compose.ts'
 import { FIRST_WORKSPACE } from '../../src/compose/open-parts.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openSettledStore } from '../../src/cli/settled-store.ts'
-import { settleRunningService } from '../../src/operate/running-service.ts'
-import { openStoreHere, type DatabaseChoice } from '../../src/store/open.ts'
+import type { DatabaseChoice } from '../../src/store/open.ts'
 import { usageQuery } from '../../src/billing/usage/views.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { within } from './waiting.ts'
@@ -137,10 +136,9 @@ export async function startWeir(
   }
 }
 
-/** The rows of a workspace, by default the first one, as another process reads them. Its thread would cost the most. */
+/** The rows of a workspace, by default the first one, as another process reads them. */
 export async function ledgerOf(choice: DatabaseChoice, workspaceId?: string): Promise<readonly LedgerRow[]> {
-  const isRunning = await settleRunningService(choice.dataDir)
-  const store = await (isRunning ? openStoreHere({ ...choice, exclusive: false }) : openSettledStore(choice))
+  const store = await openSettledStore(choice)
   try {
     return await store.usage(usageQuery(workspaceId ?? (await store.workspaces())[0]?.id ?? '', {}))
   } finally {

@@ -3,7 +3,7 @@ import { findMistakes, loadConfig, type Config } from '../../config.ts'
 import { deploymentsOf, type Model } from '../../catalog/model.ts'
 import { untakenParameters, untakenWarning } from '../../engines/dialects/listed-parameters.ts'
 import { findModel, whyUnknown } from '../../local-models/installed.ts'
-import { hasLedger, openStore } from '../../store/open.ts'
+import { hasLedger, openStoreHere } from '../../store/open.ts'
 import { overridesOf, parseFlags, ProblemsFound, type Command } from '../../cli/command.ts'
 import { counted } from '../../shared/counts.ts'
 import type { View } from '../../cli/terminal/view.ts'
@@ -61,7 +61,7 @@ function unknownModels(models: readonly Model[]): readonly string[] {
 
 async function workspaceNames({ dataDir, databaseUrl }: Config): Promise<readonly string[] | undefined> {
   if (!hasLedger({ dataDir, databaseUrl })) return undefined
-  const store = await openStore({ dataDir, databaseUrl, exclusive: false })
+  const store = await openStoreHere({ dataDir, databaseUrl, exclusive: false })
   try {
     return (await store.workspaces()).map(({ name }) => name)
   } finally {
