@@ -547,7 +547,7 @@ describe('the catalog while the service runs', () => {
       }
     }
     const callers = [false, true, false, true].map(caller)
-    for (let change = 0; change < 12; change++) {
+    for (let change = 0; change < 8; change++) {
       const engine = change % 2 ? shared : reserved
       const limits = { ...roomyLimits, max_concurrent_requests: 2 + (change % 3) }
       const pricing = { input_per_million: `0.${10 + change}`, output_per_million: '0.60' }
@@ -563,7 +563,7 @@ describe('the catalog while the service runs', () => {
     traffic.isOn = false
     await Promise.all(callers)
     assert.deepEqual([...new Set(answers)], [200])
-    assert.ok(answers.length >= 144)
+    assert.ok(answers.length >= 96)
   })
 
   for (const [what, next] of [

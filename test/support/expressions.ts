@@ -33,14 +33,15 @@ const compilingMethods = new Set(['match', 'matchAll', 'search'])
 /** No check of an expression takes as long, except of one that is not worth understanding. */
 const LONGEST_CHECK_MS = 300_000
 
-/** The regular expressions in the files of a project that lie in one of its folders: literals, and the patterns of schemas. */
-export function expressionsIn(project: string, folder: string): FoundExpressions {
+/** The regular expressions in the files of a project that lie in some of its folders: literals, and the patterns of schemas. */
+export function expressionsIn(project: string, folders: readonly string[]): FoundExpressions {
+  const places = folders.map((folder) => join(project, folder, '/'))
   const expressions: Expression[] = []
   const computed: string[] = []
   const api = new API({ cwd: project })
   try {
     const { program } = api.updateSnapshot({ openProjects: [join(project, 'tsconfig.json')] }).getProjects()[0]!
-    for (const name of program.getSourceFileNames().filter((it) => it.startsWith(join(project, folder, '/')))) {
+    for (const name of program.getSourceFileNames().filter((it) => places.some((place) => it.startsWith(place)))) {
       const file = program.getSourceFile(name)!
       const visit = (node: Node): void => {
         const place = `${name.slice(project.length + 1)}:${file.text.slice(0, node.getStart(file)).split('\n').length}`

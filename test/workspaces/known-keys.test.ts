@@ -130,7 +130,7 @@ describe('known keys', () => {
   it('are not displaced by any number of keys that do not exist', async () => {
     const { found, remembered } = await stage(['a'])
     await found('a')
-    const guesses = 250_000
+    const guesses = 120_000
     for (let index = 0; index < guesses; index += 250) {
       // Every batch is one lookup behind the first.
       const asked = Array.from({ length: 250 }, (_, offset) => found(`guess ${index + offset}`))

@@ -6,10 +6,11 @@ import { within } from '../../support/waiting.ts'
 import { cut, generatedAnswer, writtenAnswers } from './answers.ts'
 import { explanations, type Explanation } from './differences.ts'
 import { threeClients, type Outcome, type ThreeClients } from './three-clients.ts'
+import { runLength } from '../../support/long-run.ts'
 
 /** The same answers in every run. WEIR_SEED tries others. */
 const SEED = Number(process.env['WEIR_SEED'] ?? 29)
-const GENERATED = 2000
+const GENERATED = runLength(666, 2000)
 const AT_A_TIME = 16
 
 /** Two failures are the same, whatever the reason. */
