@@ -748,6 +748,82 @@ export interface Operations {
       links_until?: string | null
     }
   }
+  listDrafts: {
+    path: {}
+    query: { period: string; after?: string; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        workspace: string
+        preview_id: string
+        subtotal: string
+        gst: string
+        total: string
+        lines: number
+        requests: number
+        ledger_rows: number
+        warnings: readonly string[]
+        obstacle: string | null
+        previous: {
+          number: string | null
+          period: string
+          total: string
+          state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due' | null
+        } | null
+      }[]
+      next: string | null
+    }
+  }
+  issueDrafts: {
+    path: {}
+    query: {}
+    body: { period: string; drafts: readonly { workspace: string; preview_id: string }[] }
+    answer: {
+      object: 'list'
+      data: readonly {
+        workspace: string
+        number: string | null
+        total: string | null
+        error: {
+          code:
+            | 'invalid_json'
+            | 'missing_required_parameter'
+            | 'invalid_type'
+            | 'invalid_value'
+            | 'unsupported_parameter'
+            | 'unsupported_value'
+            | 'unsupported_content'
+            | 'wrong_endpoint'
+            | 'context_length_exceeded'
+            | 'token_budget_exceeded'
+            | 'missing_api_key'
+            | 'invalid_api_key'
+            | 'spend_limit_exceeded'
+            | 'model_access_denied'
+            | 'model_not_found'
+            | 'not_found'
+            | 'unknown_url'
+            | 'method_not_allowed'
+            | 'request_timeout'
+            | 'conflict'
+            | 'request_too_large'
+            | 'unsupported_media_type'
+            | 'headers_too_large'
+            | 'rate_limit_exceeded'
+            | 'queue_full'
+            | 'internal_error'
+            | 'upstream_error'
+            | 'model_overloaded'
+            | 'model_not_configured'
+            | 'model_unavailable'
+            | 'service_unavailable'
+            | 'upstream_timeout'
+          message: string
+        } | null
+      }[]
+    }
+  }
   recordPayment: {
     path: { number: string }
     query: {}
@@ -1342,6 +1418,8 @@ export const operations = {
   creditInvoice: ['POST', '/admin/v1/invoices/credit'],
   revokeInvoiceLinks: ['POST', '/admin/v1/invoices/revoke-links'],
   getInvoice: ['GET', '/admin/v1/invoices/{number}'],
+  listDrafts: ['GET', '/admin/v1/invoices/drafts'],
+  issueDrafts: ['POST', '/admin/v1/invoices/drafts/issue'],
   recordPayment: ['POST', '/admin/v1/invoices/{number}/payments'],
   removePayment: ['DELETE', '/admin/v1/invoices/{number}/payments/{payment}'],
   reconcile: ['GET', '/admin/v1/reconcile'],

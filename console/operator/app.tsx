@@ -22,6 +22,7 @@ import { Shell } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { CatalogPage } from './pages/catalog.tsx'
+import { DraftsPage } from './pages/drafts.tsx'
 import { EnginesPage } from './pages/engines.tsx'
 import { InvoicePage, InvoicesPage } from './pages/invoices.tsx'
 import { KeysPage } from './pages/keys.tsx'
@@ -81,6 +82,7 @@ export function App() {
           <Route path="/console/requests" component={RequestsPage} />
           <Route path="/console/requests/:id" component={RequestPage} />
           <Route path="/console/invoices" component={InvoicesPage} />
+          <Route path="/console/invoices/drafts" component={DraftsPage} />
           <Route path="/console/invoices/:number" component={InvoicePage} />
           <Route path="/console/reconcile" component={ReconcilePage} />
           <Route path="/console/audit" component={AuditPage} />

@@ -23,6 +23,20 @@ export function StateOf({ balance }: { balance: Balance | null }) {
   return <State is={health}>{title}</State>
 }
 
+export function NumberOf({ document: { kind, title, number } }: { document: Invoice }) {
+  return (
+    <>
+      <a href={`/console/invoices/${number}`}>{number}</a>
+      {kind === 'adjustment_note' ? <small class="soft"> {title}</small> : null}
+    </>
+  )
+}
+
+/** A day, in one line. */
+export function Day({ of: day }: { of: string | null }) {
+  return <span class="unbroken">{day === null ? '–' : date(day)}</span>
+}
+
 /** For a list of documents. */
 export const balanceColumns = [
   { title: 'State', cell: ({ balance }: Invoice) => <StateOf balance={balance} /> },

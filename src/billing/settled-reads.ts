@@ -34,5 +34,6 @@ export function settledReads<Reads extends UsageStore & ReportStore & InvoiceSto
     wrongSums: afterwards(store.wrongSums),
     reversible: afterwards(store.reversible),
     credits: afterwards(store.credits),
+    notInvoiced: afterwards(store.notInvoiced),
   }
 }

@@ -6,7 +6,7 @@ import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
-/** Payments through the operator's API. */
+/** The drafts of a month, and payments, through the operator's API. */
 
 interface Answer {
   readonly number: string
@@ -23,8 +23,6 @@ before(async () => {
   engine.script = { promptTokens: 1000, tokens: ['a', 'b'] }
   await (await weir.chat({})).text()
   await copyToLastMonth(weir, 1000)
-  const issued = await weir.admin('POST', '/admin/v1/invoices', { workspace: 'default', period: lastMonth.name })
-  assert.equal(issued.status, 201)
 })
 after(async () => {
   await weir.stop()
@@ -41,6 +39,42 @@ const numbers = async (state: string) => {
   const list = (await (await weir.admin('GET', `/admin/v1/invoices?state=${state}`)).json()) as { data: Answer[] }
   return list.data.map(({ number }) => number)
 }
+
+describe('the drafts of a month', () => {
+  it('are listed and issued, each with its result, and recorded in the audit log', async () => {
+    const path = `/admin/v1/invoices/drafts?period=${lastMonth.name}`
+    const list = (await (await weir.admin('GET', path)).json()) as {
+      data: { workspace: string; preview_id: string; total: string; obstacle: string | null }[]
+      next: null
+    }
+    assert.deepEqual(
+      list.data.map(({ workspace, total, obstacle }) => [workspace, total, obstacle]),
+      [['default', '0.22', null]],
+    )
+    assert.equal(list.next, null)
+    const drafts = [
+      { workspace: 'nobody', preview_id: 'x' },
+      { workspace: 'default', preview_id: list.data[0]!.preview_id },
+    ]
+    const body = { period: lastMonth.name, drafts }
+    const issued = await weir.admin('POST', '/admin/v1/invoices/drafts/issue', body)
+    assert.equal(issued.status, 200)
+    const { data } = (await issued.json()) as { data: { number: string | null; error: { code: string } | null }[] }
+    assert.deepEqual(
+      data.map(({ number, error }) => number ?? error?.code),
+      ['not_found', 'INV-000001'],
+    )
+    const log = (await (await weir.admin('GET', '/admin/v1/audit-log?limit=1')).json()) as {
+      data: { action: string; request: string }[]
+    }
+    assert.deepEqual([log.data[0]?.action, JSON.parse(log.data[0]?.request ?? '')], ['issueDrafts', body])
+    for (const wrong of ['2026-13', '']) {
+      assert.equal((await weir.admin('GET', `/admin/v1/invoices/drafts?period=${wrong}`)).status, 400)
+    }
+    const many = Array.from({ length: 101 }, () => drafts[0]!)
+    assert.equal((await weir.admin('POST', '/admin/v1/invoices/drafts/issue', { ...body, drafts: many })).status, 400)
+  })
+})
 
 describe('payments', () => {
   it('are recorded, listed by state, removed, and audited with the state before and after', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assertAccessible } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage } from '../support/console-stage.ts'
-import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
+import { copyToLastMonth, lastMonth, useLastMonth } from '../support/last-month.ts'
 
 let stage: ConsoleStage
 
@@ -126,6 +126,43 @@ async function issued(): Promise<readonly string[]> {
   const response = await stage.weir.admin('GET', '/admin/v1/invoices')
   return ((await response.json()) as { data: { number: string }[] }).data.map(({ number }) => number)
 }
+
+describe('the drafts of a month', () => {
+  it('are reviewed, chosen and issued together; one that has changed is refused', async () => {
+    const { weir } = stage
+    const { page, context, go } = await stage.operator()
+    const names = ['drafts-a', 'drafts-b', 'drafts-c']
+    for (const name of names) await useLastMonth(weir, name)
+    await go('/invoices')
+    await page.getByRole('link', { name: 'Drafts of a month' }).click()
+    await page.getByLabel('Month').fill(lastMonth.name)
+    const table = page.getByRole('region', { name: 'Drafts', exact: true })
+    for (const name of names) assert.equal(await table.getByLabel(name).isChecked(), true)
+    await page.getByRole('button', { name: 'Issue 3 invoices, A$3.30' }).waitFor()
+    await assertAccessible(page)
+    await table.getByRole('button', { name: 'Look' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('Total, incl. GST').waitFor()
+    await assertAccessible(page)
+    await dialog.getByRole('button', { name: 'Close' }).first().click()
+
+    await table.getByLabel('drafts-c').uncheck()
+    await page.getByRole('button', { name: 'Issue 2 invoices, A$2.20' }).click()
+    await dialog.getByText('A$2.20').waitFor()
+    await assertAccessible(page)
+    await weir.admin('PATCH', '/admin/v1/workspaces/drafts-b', { buyer: { name: 'Another buyer' } })
+    const before = (await issued()).length
+    await dialog.getByRole('button', { name: 'Issue' }).click()
+    const result = page.getByRole('status').getByText('1 invoice issued, A$1.10; 1 refused')
+    await result.waitFor()
+    await page.getByText('has changed since it was previewed').waitFor()
+    await page.getByRole('button', { name: 'Issue 1 invoice, A$1.10' }).waitFor()
+    assert.equal((await issued()).length, before + 1)
+    await assertAccessible(page)
+    assert.deepEqual(page.problems, [])
+    await context.close()
+  })
+})
 
 describe('an invoice in the console', () => {
   it('has its lines, their requests, and a PDF', async () => {

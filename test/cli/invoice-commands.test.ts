@@ -124,6 +124,52 @@ amount due A$0.00 by TODAY (paid)`,
     ])
   })
 
+  it('lists the drafts of a month, and issues those of a file exactly as listed', async (t) => {
+    const { books, shown, run, failed, audit, dataDir } = await stageWithRows(t)
+    assert.equal(
+      await shown('invoice drafts --period 2025-03'),
+      `WORKSPACE  REQUESTS   GST   TOTAL  CAN BE ISSUED
+acme              3  0.17  A$1.88  yes
+
+1 draft, A$1.88 including GST`,
+    )
+    const file = join(dataDir, 'drafts.json')
+    writeFileSync(file, await shown('invoice drafts --period 2025-03 --json'))
+    await books.store.setBuyer((await books.store.workspaces())[0]!.id, {
+      name: 'Another buyer',
+      abn: null,
+      address: null,
+      purchaseOrder: null,
+    })
+    const refused = await run(`invoice issue --drafts ${file}`)
+    assert.ok(refused.failure instanceof ProblemsFound)
+    assert.match(refused.stdout, /^acme +The invoice of acme for 2025-03 has changed since/m)
+    assert.match(refused.stdout, /0 invoices issued, A\$0\.00 including GST\n$/)
+    assert.match(await shown('invoice drafts --period 2025-03'), /with a warning[^]*\nacme: A tax invoice of A\$1,000/)
+    writeFileSync(file, await shown('invoice drafts --period 2025-03 --json'))
+    assert.equal(
+      await shown(`invoice issue --drafts ${file}`),
+      `WORKSPACE  NUMBER       TOTAL
+acme       INV-000001  A$1.88
+
+1 invoice issued, A$1.88 including GST`,
+    )
+    assert.equal(await shown('invoice drafts --period 2025-03'), '(none)\n\n0 drafts, A$0.00 including GST')
+    writeFileSync(file, '{"object":"list","data":[]}')
+    assert.deepEqual(await failed(`invoice issue --drafts ${file}`), [
+      UsageError,
+      `${file} must be what weir invoice drafts --json printed, with at least one draft`,
+    ])
+    const [first, second] = (await audit(2)) as [string, string, { period: string; drafts: object[] }, string][]
+    assert.deepEqual(
+      [first, second].map((entry) => [entry?.[0], entry?.[2].period, entry?.[2].drafts.length, entry?.[3]]),
+      [
+        ['issueDrafts', '2025-03', 1, 'done'],
+        ['issueDrafts', '2025-03', 1, 'done'],
+      ],
+    )
+  })
+
   it('shows the rows of a line in pages', async (t) => {
     const { shown, failed } = await stageWithRows(t)
     await shown('invoice issue --workspace acme --period 2025-03')
@@ -159,7 +205,7 @@ TIME (SYDNEY)        REQUEST             QUANTITY   AMOUNT
       next: string | null
     }
     assert.equal(whole.next, null)
-    const actions = 'choose an action: preview, issue, list, show, rows, credit, paid, unpaid or revoke-links'
+    const actions = 'choose an action: preview, drafts, issue, list, show, rows, credit, paid, unpaid or revoke-links'
     const ways = 'give either --request ID or --all or --amount AUD'
     const month = '--workspace acme --period 2025-03'
     const cases = {

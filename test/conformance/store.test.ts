@@ -966,6 +966,21 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await store.wrongSums(workspaceId), [])
       })
 
+      it('are missing for a month of a workspace until they are issued', async () => {
+        const [used, unused] = [await workspaceWithRows(1), await workspaceWithRows(0)]
+        const open = async () =>
+          (await other.notInvoiced(october)).filter(({ workspaceId }) => [used, unused].includes(workspaceId))
+        assert.deepEqual(
+          new Set((await open()).map(({ workspaceId, hasRows }) => `${workspaceId} ${hasRows}`)),
+          new Set([`${used} true`, `${unused} false`]),
+        )
+        assert.ok(
+          (await other.notInvoiced(november)).every(({ hasRows, workspaceId }) => workspaceId !== used || !hasRows),
+        )
+        assert.ok(await store.issueInvoice(issued(used, await nextSequence()), 1, []))
+        assert.deepEqual(await open(), [{ workspaceId: unused, hasRows: false }])
+      })
+
       it('are refused, without any effect, if they are not the next, or have another seller or other rows', async () => {
         const workspaceId = await workspaceWithRows(3)
         const next = await nextSequence()

@@ -347,9 +347,9 @@ export default [
   },
   {
     name: 'invoice-of-a-month-that-is-not-over',
-    file: 'src/billing/invoices/invoices.ts',
-    find: 'if (month.to > clock.now()) {',
-    replace: 'if (month.from > clock.now()) {',
+    file: 'src/billing/invoices/invoice-rules.ts',
+    find: 'if (month.to <= now) return',
+    replace: 'if (month.from <= now) return',
     tests: ['billing/invoicing'],
   },
   {

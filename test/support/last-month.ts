@@ -24,3 +24,14 @@ export async function copyToLastMonth(weir: TestWeir, copies: number): Promise<v
   await store.addRows(rows)
   await store.close()
 }
+
+/** Makes a workspace that used A$1.00 in the last month. */
+export async function useLastMonth(weir: TestWeir, name: string): Promise<void> {
+  const created = (await (await weir.admin('POST', '/admin/v1/workspaces', { name })).json()) as { id: string }
+  const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
+  const row = (await store.usageRow('copy-0'))!
+  const inputTokens = 5_000_000
+  const own = { requestId: `${name}-0`, workspaceId: created.id, inputTokens, cachedInputTokens: 0, outputTokens: 0 }
+  await store.addRows([{ ...row, ...own, amount: 1_000_000_000_000n }])
+  await store.close()
+}

@@ -4,10 +4,19 @@ import { Confirm, Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { amount, Field, Form } from '../../shared/form.tsx'
 import { date, exactAud, sydneyDate } from '../../shared/format.ts'
-import { balanceColumns, InvoiceView, NoInvoices, StateFilter, type InvoiceState } from '../../shared/invoice.tsx'
+import {
+  balanceColumns,
+  Day,
+  InvoiceView,
+  NoInvoices,
+  NumberOf,
+  StateFilter,
+  type InvoiceState,
+} from '../../shared/invoice.tsx'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Dialog, Empty, Facts, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { lastMonth } from './drafts.tsx'
 import { WorkspaceField } from '../workspace-field.tsx'
 
 /** Invoices of all workspaces: preview, issue, credit. */
@@ -34,7 +43,11 @@ export function InvoicesPage() {
   )
   return (
     <>
-      <PageHead title="Invoices" about="Tax invoices and adjustment notes of all workspaces." />
+      <PageHead title="Invoices" about="Tax invoices and adjustment notes of all workspaces.">
+        <a class="button primary" href="/console/invoices/drafts">
+          Drafts of a month
+        </a>
+      </PageHead>
       <Preview issued={pages.reload} />
       <form
         class="row end"
@@ -44,9 +57,9 @@ export function InvoicesPage() {
           setFilter(workspace)
         }}
       >
+        <StateFilter value={state} choose={setState} />
         <WorkspaceField label="Only of workspace" isRequired={false} value={workspace} choose={setWorkspace} />
         <button type="submit">Show</button>
-        <StateFilter value={state} choose={setState} />
       </form>
       <Paged of={pages}>
         {(documents) =>
@@ -60,12 +73,11 @@ export function InvoicesPage() {
               rows={documents}
               keyOf={({ number }) => number ?? ''}
               columns={[
-                { title: 'Number', cell: ({ number }) => <a href={`/console/invoices/${number}`}>{number}</a> },
-                { title: 'Kind', cell: ({ title }) => title },
+                { title: 'Number', cell: (document) => <NumberOf document={document} /> },
                 { title: 'Workspace', cell: ({ workspace }) => workspace },
-                { title: 'Month', cell: ({ period }) => period },
-                { title: 'Issued', cell: ({ issued }) => (issued === null ? '–' : date(issued)) },
-                { title: 'Due', cell: ({ due }) => (due === null ? '–' : date(due)) },
+                { title: 'Month', cell: ({ period }) => <span class="unbroken">{period}</span> },
+                { title: 'Issued', cell: ({ issued }) => <Day of={issued} /> },
+                { title: 'Due', cell: ({ due }) => <Day of={due} /> },
                 { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => exactAud(total) },
                 ...balanceColumns,
               ]}
@@ -75,11 +87,6 @@ export function InvoicesPage() {
       </Paged>
     </>
   )
-}
-
-function lastMonth(): string {
-  const [year = 2026, month = 1] = sydneyDate(Date.now()).split('-').map(Number)
-  return month === 1 ? `${year - 1}-12` : `${year}-${String(month - 1).padStart(2, '0')}`
 }
 
 /** The preview, and the fields that it is for. */

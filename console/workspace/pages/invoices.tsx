@@ -4,7 +4,15 @@ import { useData } from '../../shared/data.ts'
 import { count, date, exactAud, milliseconds } from '../../shared/format.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, Moment, PageHead, Ready, Table } from '../../shared/parts.tsx'
-import { balanceColumns, InvoiceView, NoInvoices, StateFilter, type InvoiceState } from '../../shared/invoice.tsx'
+import {
+  balanceColumns,
+  Day,
+  InvoiceView,
+  NoInvoices,
+  NumberOf,
+  StateFilter,
+  type InvoiceState,
+} from '../../shared/invoice.tsx'
 import { requestPath } from '../../shared/request-path.ts'
 import { api, type Answer } from '../api.ts'
 
@@ -37,11 +45,10 @@ export function InvoicesPage() {
               rows={documents}
               keyOf={({ number }) => number ?? ''}
               columns={[
-                { title: 'Number', cell: ({ number }) => <a href={`/console/invoices/${number}`}>{number}</a> },
-                { title: 'Kind', cell: ({ title }) => title },
-                { title: 'Month', cell: ({ period }) => period },
-                { title: 'Issued', cell: ({ issued }) => (issued === null ? '–' : date(issued)) },
-                { title: 'Due', cell: ({ due }) => (due === null ? '–' : date(due)) },
+                { title: 'Number', cell: (document) => <NumberOf document={document} /> },
+                { title: 'Month', cell: ({ period }) => <span class="unbroken">{period}</span> },
+                { title: 'Issued', cell: ({ issued }) => <Day of={issued} /> },
+                { title: 'Due', cell: ({ due }) => <Day of={due} /> },
                 { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => exactAud(total) },
                 ...balanceColumns,
                 {

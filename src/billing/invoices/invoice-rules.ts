@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { ApiError } from '../../shared/errors.ts'
 import { formatAbn } from '../../shared/money/abn.ts'
 import type { InvoiceDocument, Seller } from './invoice-document.ts'
+import type { Month } from '../../shared/money/sydney-time.ts'
 import type { InvoiceStore, IssuedInvoice } from './invoice-store.ts'
 
 /** What must be true before an invoice is issued or credited. */
@@ -11,6 +12,12 @@ export function requireSeller(seller: Seller | undefined): Seller {
   throw new ApiError('invalid_value', 'A tax invoice needs a seller: set seller (name, abn, address) in weir.yaml.', {
     param: 'seller',
   })
+}
+
+/** Only a month that is over can be invoiced. */
+export function requireOver(month: Month, now: number): void {
+  if (month.to <= now) return
+  throw new ApiError('conflict', `${month.name} is not over yet in Sydney. You can preview it.`, { param: 'period' })
 }
 
 /** A seller's invoice numbers must have no gaps, so one data directory serves only one seller. */

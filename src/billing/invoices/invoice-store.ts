@@ -1,5 +1,6 @@
 import type { InvoiceDocument } from './invoice-document.ts'
 import type { LedgerRow } from '../../ledger/rows.ts'
+import type { Month } from '../../shared/money/sydney-time.ts'
 import type { InvoiceState } from './payments/payment-store.ts'
 import type { PricedSums } from '../usage/usage-sums.ts'
 
@@ -68,6 +69,8 @@ export interface UnfinishedNote {
  */
 export interface InvoiceStore {
   invoices(filter?: { workspaceId?: string; number?: string }): Promise<readonly IssuedInvoice[]>
+  /** The workspaces that have no invoice for a month, and whether they have rows in it. */
+  notInvoiced(month: Month): Promise<readonly { readonly workspaceId: string; readonly hasRows: boolean }[]>
   /** A page of documents, the newest first. */
   newestInvoices(query: InvoicePageQuery): Promise<readonly IssuedInvoice[]>
   /** Issues a document and adds rows of its own to the ledger, or does neither. */

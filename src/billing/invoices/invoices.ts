@@ -11,7 +11,8 @@ import { invoiceList, type InvoiceList, type InvoiceListQuery } from './invoice-
 import { withBalances, type BalancedInvoice } from './payments/balances.ts'
 import { openPayments, type Payments } from './payments/payments.ts'
 import { creditRow, requireCreditAmount, requireRoom, settlingTime } from './credits.ts'
-import { requireAll, requireNotMore, requirePreviewed } from './invoice-rules.ts'
+import { requireAll, requireNotMore, requireOver, requirePreviewed } from './invoice-rules.ts'
+import { monthDrafts, type MonthDrafts, type MonthDraftsQuery } from './month-drafts.ts'
 import { creditOf, documentsOfMonth, leftOf, reissueOf, requireDocuments } from './month-documents.ts'
 import {
   type InvoicingContext,
@@ -30,6 +31,8 @@ import {
 export interface Invoicing {
   /** The month's charges so far, or its invoice if that has been issued. */
   preview(workspace: Workspace, month: Month): Promise<InvoiceDocument>
+  /** What the workspaces would be invoiced that have no invoice for the month yet. */
+  drafts(query: MonthDraftsQuery): Promise<MonthDrafts>
   /**
    * Also issues a month again after its invoice was credited in full. With the id of a preview, it issues exactly what
    * was previewed, or throws `conflict`.
@@ -70,6 +73,7 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
   const today = (): string => sydneyDate(clock.now())
   return {
     preview: (workspace, month) => preview(context, workspace, month),
+    drafts: (query) => monthDrafts(context, today(), query),
     issue: (workspace, month, previewId) => issue(context, workspace, month, previewId),
     credit: (workspace, month, requestIds, reason) => credit(context, workspace, month, requestIds, reason),
     creditAmount: (workspace, month, amount, reason) => creditAmount(context, workspace, month, amount, reason),
@@ -99,11 +103,7 @@ async function issue(
   previewId: string | undefined,
 ): Promise<InvoiceDocument> {
   const { store, clock } = context
-  if (month.to > clock.now()) {
-    throw new ApiError('conflict', `${month.name} is not over yet in Sydney. You can preview it.`, {
-      param: 'period',
-    })
-  }
+  requireOver(month, clock.now())
   return untilIssued(async () => {
     const unfinished = await store.unfinishedNote()
     // It has the next invoice number. There is no need to wait for an unfinished adjustment note.

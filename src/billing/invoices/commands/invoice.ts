@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { invoiceHtml } from '../invoice-html.ts'
 import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../invoice-wording.ts'
 import { invoiceStates, type InvoiceState } from '../payments/payment-store.ts'
@@ -6,14 +6,30 @@ import type { InvoiceBalance, BalancedInvoice } from '../payments/balances.ts'
 import { openInvoicing, type Invoicing } from '../invoices.ts'
 import { findLineRows, lineRowView, nextRows, rowsAfter, type LineRow, type LineRows } from '../rows/line-rows.ts'
 import { monthSummary } from '../month-summary.ts'
+import {
+  draftsState,
+  issueDrafts,
+  type ChosenDraft,
+  type IssuedDraft,
+  type MonthDraft,
+  type MonthDrafts,
+} from '../month-drafts.ts'
 import { openRowLinks } from '../rows/row-links.ts'
 import type { InvoiceDocument } from '../invoice-document.ts'
 import type { DocumentLine } from '../invoice-lines.ts'
-import { grouped } from '../../../shared/money/money.ts'
+import { formatAud, grouped, parseSignedAud } from '../../../shared/money/money.ts'
 import { parseMonth, writtenDate, type Month } from '../../../shared/money/sydney-time.ts'
 import type { Workspace } from '../../../workspaces/workspace.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import { parseFlags, UsageError, withStore, type OpenedStore, type Command, type Flags } from '../../../cli/command.ts'
+import {
+  parseFlags,
+  ProblemsFound,
+  UsageError,
+  withStore,
+  type OpenedStore,
+  type Command,
+  type Flags,
+} from '../../../cli/command.ts'
 import { audText, decimalsOf } from '../../../cli/terminal/amounts.ts'
 import { counted } from '../../../shared/counts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
@@ -42,10 +58,36 @@ const LINE_COLUMNS: readonly Column<DocumentLine>[] = COLUMNS.map((title, index)
   ...(index === 0 ? { mayShrink: true } : { align: 'right' }),
 }))
 
+/** As many as the operator's API issues in one request. */
+const DRAFTS_AT_ONCE = 100
+const DRAFT_COLUMNS: readonly Column<MonthDraft>[] = [
+  { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
+  { title: 'REQUESTS', cell: ({ requests }) => grouped(String(requests)), align: 'right' },
+  { title: 'GST', cell: ({ gst }) => grouped(gst), align: 'right' },
+  { title: 'TOTAL', cell: ({ total }) => `A$${grouped(total)}`, align: 'right' },
+  {
+    title: 'PREVIOUS',
+    cell: ({ previous }) => previous && `A$${grouped(previous.total)}`,
+    align: 'right',
+  },
+  {
+    title: 'CAN BE ISSUED',
+    cell: ({ obstacle, warnings }) => (obstacle === null ? (warnings.length === 0 ? 'yes' : 'with a warning') : 'no'),
+  },
+]
+const RESULT_COLUMNS: readonly Column<IssuedDraft>[] = [
+  { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
+  { title: 'NUMBER', cell: ({ number }) => number },
+  { title: 'TOTAL', cell: ({ total }) => total && `A$${grouped(total)}`, align: 'right' },
+  { title: 'REFUSED BECAUSE', cell: ({ error }) => error && error.message },
+]
+
 export const invoice: Command = {
   summary: 'preview, issue, show and credit tax invoices, and record payments',
   help: `weir invoice preview --workspace W --period YYYY-MM
 weir invoice issue   --workspace W --period YYYY-MM
+weir invoice drafts  --period YYYY-MM
+weir invoice issue   --drafts FILE
 weir invoice show    --workspace W --period YYYY-MM
 weir invoice show    NUMBER
 weir invoice credit  --workspace W --period YYYY-MM --reason TEXT
@@ -61,6 +103,9 @@ A period is a calendar month in Sydney. An issued invoice never changes;
 invoice is credited with --all can be issued again, under a new number. An
 amount on a month that is not invoiced yet becomes a line of its invoice. Lines
 are exact, the subtotal is rounded once, and GST is 10 % of the subtotal.
+"drafts" lists what all workspaces would be invoiced that have no invoice for
+the month yet. "drafts --json" prints it for "issue --drafts", which issues
+exactly these drafts and refuses those that have changed since.
 Each line links to its rows; "revoke-links" makes all links so far useless.
 "rows" lists the rows of a line with what each adds to it.
 "list" shows the newest documents first.
@@ -71,6 +116,8 @@ docs/guides/invoices.md explains invoices.
 
   --workspace W      the workspace that is invoiced
   --period YYYY-MM   the month, such as 2026-11
+  --drafts FILE      what "drafts --json" printed; leave out the drafts that
+                     should wait
   --request ID,…     the requests to credit
   --all              credit everything that is left on the invoice
   --amount AUD       credit a free amount, excluding GST, such as 25.00
@@ -96,6 +143,7 @@ docs/guides/invoices.md explains invoices.
         request: 'string',
         all: 'boolean',
         amount: 'string',
+        drafts: 'string',
         line: 'string',
         on: 'string',
         reference: 'string',
@@ -134,6 +182,10 @@ docs/guides/invoices.md explains invoices.
           ].join('\n'),
         )
       }
+      if (action === 'drafts') return showDrafts(flags, invoicing, monthOf(flags))
+      if (action === 'issue' && flags.text('drafts') !== undefined) {
+        return issueFromFile(flags, { invoicing, record, accounts })
+      }
       if (action === 'rows') {
         if (number === undefined)
           throw new UsageError('give the number of a document: weir invoice rows NUMBER --line N')
@@ -150,6 +202,78 @@ docs/guides/invoices.md explains invoices.
       flags.print(printable, (view) => summary(printable, view))
     })
   },
+}
+
+/** All pages: a finance team reviews a month as a whole. */
+async function showDrafts(flags: Flags, invoicing: Invoicing, month: Month): Promise<void> {
+  const drafts: MonthDraft[] = []
+  let next: string | null = null
+  do {
+    const page: MonthDrafts = await invoicing.drafts({ month, after: next ?? undefined, limit: DRAFTS_AT_ONCE })
+    drafts.push(...page.drafts)
+    next = page.next
+  } while (next !== null)
+  flags.print({ object: 'list', period: month.name, data: drafts }, (view) =>
+    [
+      renderTable(drafts, DRAFT_COLUMNS, view),
+      '',
+      `${counted(drafts.length, 'draft')}, A$${grouped(sumOf(drafts))} including GST`,
+      ...drafts.flatMap(({ workspace, obstacle, warnings }) =>
+        (obstacle === null ? warnings : [obstacle]).map((text) => `${workspace}: ${text}`),
+      ),
+    ].join('\n'),
+  )
+}
+
+const sumOf = (drafts: readonly { readonly total: string | null }[]): string =>
+  formatAud(drafts.reduce((sum, { total }) => sum + parseSignedAud(total ?? '0.00'), 0n))
+
+async function issueFromFile(
+  flags: Flags,
+  { invoicing, record, accounts }: Pick<OpenedStore, 'record' | 'accounts'> & { readonly invoicing: Invoicing },
+): Promise<void> {
+  const { month, chosen } = readDrafts(flags.requiredText('drafts'))
+  const results: IssuedDraft[] = []
+  for (let from = 0; from < chosen.length; from += DRAFTS_AT_ONCE) {
+    const drafts = chosen.slice(from, from + DRAFTS_AT_ONCE)
+    const issued = await record(
+      {
+        action: 'issueDrafts',
+        subject: '',
+        body: { period: month.name, drafts },
+        state: () => draftsState((name) => invoicing.list(accounts.workspace(name)), month.name, drafts),
+      },
+      () => issueDrafts((name, previewId) => invoicing.issue(accounts.workspace(name), month, previewId), drafts),
+    )
+    results.push(...issued)
+  }
+  const done = results.filter(({ number }) => number !== null)
+  flags.print({ object: 'list', data: results }, (view) =>
+    [
+      renderTable(results, RESULT_COLUMNS, view),
+      '',
+      `${counted(done.length, 'invoice')} issued, A$${grouped(sumOf(done))} including GST`,
+    ].join('\n'),
+  )
+  if (done.length < results.length) throw new ProblemsFound()
+}
+
+function readDrafts(file: string): { readonly month: Month; readonly chosen: readonly ChosenDraft[] } {
+  try {
+    const { period, data } = JSON.parse(readFileSync(file, 'utf8')) as {
+      period: string
+      data: Record<keyof ChosenDraft, unknown>[]
+    }
+    const month = parseMonth(period)
+    const chosen = data.map(({ workspace, preview_id }) => ({
+      workspace: String(workspace),
+      preview_id: String(preview_id),
+    }))
+    if (month && chosen.length > 0) return { month, chosen }
+  } catch {
+    // The same advice for a file that is missing, not JSON, or something else.
+  }
+  throw new UsageError(`${file} must be what weir invoice drafts --json printed, with at least one draft`)
 }
 
 async function showRows(flags: Flags, { document, line, page }: LineRows): Promise<void> {
@@ -249,7 +373,9 @@ function performedNow(
     case 'credit':
       return credit(invoicing, workspace, month, flags)
     default:
-      throw new UsageError('choose an action: preview, issue, list, show, rows, credit, paid, unpaid or revoke-links')
+      throw new UsageError(
+        'choose an action: preview, drafts, issue, list, show, rows, credit, paid, unpaid or revoke-links',
+      )
   }
 }
 

@@ -62,6 +62,12 @@ const ADD_CREDIT = `INSERT INTO ledger (${ROW_COLUMNS.join(', ')}) SELECT ${plac
   AND ? = (SELECT count(*) FROM ledger WHERE ${IS_CREDIT_OF})
   RETURNING request_id`
 
+/** One lookup for each workspace, instead of reading the sums of all of them. */
+const NOT_INVOICED = `SELECT id, CASE WHEN EXISTS (SELECT 1 FROM usage_days
+    WHERE workspace_id = workspaces.id AND day >= ? AND day < ? AND credit_note = '') THEN 1 ELSE 0 END AS has_rows
+  FROM workspaces WHERE NOT EXISTS (SELECT 1 FROM invoices
+    WHERE workspace_id = workspaces.id AND period = ? AND kind = 'tax_invoice')`
+
 export function invoiceQueries(database: Database): InvoiceStore {
   return {
     async invoices({ workspaceId, number } = {}) {
@@ -76,6 +82,10 @@ export function invoiceQueries(database: Database): InvoiceStore {
         ...[workspaceId, number].filter((it) => it !== undefined),
       )
       return rows.map(toInvoice)
+    },
+    async notInvoiced({ name, from, to }) {
+      const rows = await readRows(database, NOT_INVOICED, from, to, name)
+      return rows.map((row) => ({ workspaceId: String(row['id']), hasRows: Number(row['has_rows']) === 1 }))
     },
     async newestInvoices({ workspaceId, before, state, limit }) {
       const conditions = [

@@ -2,7 +2,7 @@ import type { Invoicing } from '../invoices.ts'
 import { ApiError } from '../../../shared/errors.ts'
 import { pageSchema } from '../../../server/common-schema.ts'
 import { sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
-import { invoicePageQuery, invoiceSchema } from './invoice-schema.ts'
+import { invoicePageQuery, invoiceSchema, numberParameter } from './invoice-schema.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { invoiceFormatQuery, invoiceResponse, sendInvoice, type SendInvoiceParts } from './send-invoice.ts'
 
@@ -35,7 +35,7 @@ export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly Sess
       id: 'invoice',
       summary: 'One invoice',
       description: 'An invoice or adjustment note of the workspace, by its number.',
-      parameters: { number: { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' } },
+      parameters: { number: numberParameter },
       query: invoiceFormatQuery,
       response: invoiceResponse,
       errors: ['not_found'],

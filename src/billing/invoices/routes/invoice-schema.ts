@@ -107,6 +107,10 @@ export const invoiceSchema = Type.Object({
   links_until: Type.Optional(nullable(Type.String(), 'The last day on which the links work.')),
 })
 
+export const numberParameter = { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' }
+
+export const previewIdExample = '9f2c41d07a6be83514c0d92e7b1f6a35'
+
 /** An invoice, and an adjustment note. */
 export const invoiceExample = exampleOf(invoiceSchema) as object
 

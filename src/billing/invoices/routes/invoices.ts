@@ -5,8 +5,7 @@ import type { Invoicing } from '../invoices.ts'
 import { monthSummary } from '../month-summary.ts'
 import { ApiError } from '../../../shared/errors.ts'
 import type { InvoiceDocument } from '../invoice-document.ts'
-import { parseMonth, type Month } from '../../../shared/money/sydney-time.ts'
-import { invalidParameter } from '../../../shared/json/schema-check.ts'
+import type { Month } from '../../../shared/money/sydney-time.ts'
 import type { Workspace } from '../../../workspaces/workspace.ts'
 import type { Exchange } from '../../../server/exchange.ts'
 import { nullable, pageSchema, workspaceName } from '../../../server/common-schema.ts'
@@ -18,7 +17,17 @@ import {
   type InvoiceFormat,
   type SendInvoiceParts,
 } from './send-invoice.ts'
-import { adjustmentExample, invoiceExample, invoicePageQuery, invoiceSchema } from './invoice-schema.ts'
+import { draftRoutes } from './drafts.ts'
+import { monthIn, periodSchema } from './period.ts'
+import { paymentRoutes } from './payments.ts'
+import {
+  adjustmentExample,
+  invoiceExample,
+  invoicePageQuery,
+  invoiceSchema,
+  numberParameter,
+  previewIdExample,
+} from './invoice-schema.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
 
 /** Tax invoices and adjustment notes. */
@@ -28,10 +37,7 @@ export interface InvoicesParts extends SendInvoiceParts {
   readonly invoicing: Invoicing
 }
 
-const monthSchema = Type.Object({
-  workspace: workspaceName,
-  period: Type.String({ maxLength: 64, description: 'A month in Sydney, such as 2026-11.' }),
-})
+const monthSchema = Type.Object({ workspace: workspaceName, period: periodSchema })
 
 const monthExample = { workspace: 'acme', period: '2026-11' }
 
@@ -45,10 +51,6 @@ const issueSchema = Type.Object({
     }),
   ),
 })
-
-const numberParameter = { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' }
-
-const previewIdExample = '9f2c41d07a6be83514c0d92e7b1f6a35'
 
 const previewSchema = Type.Object({
   ...invoiceSchema.properties,
@@ -88,9 +90,6 @@ export function invoiceRoutes({
 
   const documentsOf = ({ workspace, period }: { readonly workspace: string; readonly period: string }) =>
     monthSummary(invoicing, accounts.workspace(workspace), period)
-
-  const balanceOf = async (number: string) =>
-    (await invoicing.balanced(await invoicing.byNumber(number))).balance ?? undefined
 
   async function sendIssued(exchange: Exchange, document: InvoiceDocument): Promise<void> {
     exchange.sendJson(JSON.stringify(await rowLinks.linked(await invoicing.balanced(document))), 201)
@@ -217,61 +216,7 @@ export function invoiceRoutes({
         await sendDocument(exchange, query.format ?? 'json', await invoicing.byNumber(parameters.number))
       },
     }),
-    operatorRoute({
-      method: 'POST',
-      path: '/admin/v1/invoices/{number}/payments',
-      id: 'recordPayment',
-      summary: 'Record a payment',
-      description:
-        'Records that an invoice was paid, in full or in part. If the buyer is owed money after a credit, it records what was paid back. The amount due is taken to zero, and never past it.',
-      parameters: { number: numberParameter },
-      body: Type.Object({
-        paid_on: Type.String({ maxLength: 10, description: 'The day in Sydney, such as 2026-12-03. Not after today.' }),
-        reference: Type.String({
-          minLength: 1,
-          maxLength: 200,
-          description: 'Finds the payment again, such as the number on the bank statement.',
-        }),
-        amount: Type.Optional(
-          Type.String({
-            minLength: 1,
-            maxLength: 40,
-            description: 'AUD, such as "110.00". Without it: all that is due.',
-          }),
-        ),
-      }),
-      example: { paid_on: '2026-12-03', reference: 'NAB 20261203-17' },
-      response: jsonResponse(invoiceSchema, undefined, 201),
-      errors: ['not_found', 'conflict'],
-      state: ({ parameters: { number } }) => balanceOf(number),
-      async answer({ exchange, parameters: { number }, body: { paid_on: paidOn, reference, amount } }) {
-        await invoicing.payments.record(number, { paidOn, reference, amount })
-        await sendIssued(exchange, await invoicing.byNumber(number))
-      },
-    }),
-    operatorRoute({
-      method: 'DELETE',
-      path: '/admin/v1/invoices/{number}/payments/{payment}',
-      id: 'removePayment',
-      summary: 'Remove a payment',
-      description: 'Removes a payment that was recorded by mistake. The audit log keeps it.',
-      parameters: {
-        number: numberParameter,
-        payment: { description: 'The id of the payment: 1 is the first of the invoice.', example: '1' },
-      },
-      response: jsonResponse(invoiceSchema),
-      errors: ['not_found'],
-      state: ({ parameters: { number } }) => balanceOf(number),
-      async answer({ exchange, parameters: { number, payment } }) {
-        await invoicing.payments.remove(number, /^[1-9]\d{0,8}$/.test(payment) ? Number(payment) : 0)
-        await sendDocument(exchange, 'json', await invoicing.byNumber(number))
-      },
-    }),
+    ...draftRoutes({ accounts, invoicing }),
+    ...paymentRoutes({ invoicing, rowLinks }),
   ]
-}
-
-function monthIn(text: string): Month {
-  const month = parseMonth(text)
-  if (!month) throw invalidParameter('invalid_value', 'period', 'a month such as 2026-11')
-  return month
 }
