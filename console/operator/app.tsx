@@ -35,6 +35,7 @@ import { RequestPage, RequestsPage } from './pages/requests.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { WorkspacePage } from './pages/workspace.tsx'
 import { WorkspacesPage } from './pages/workspaces.tsx'
+import { placeFinder } from './places.ts'
 import { isSignedIn, linkProblem, signIn, signOut } from './session.ts'
 
 const pages = [
@@ -61,6 +62,7 @@ export function App() {
       <Shell
         name="operator"
         pages={pages}
+        finder={placeFinder}
         foot={
           <button type="button" onClick={() => void signOut()}>
             <Icon of={signOutIcon} />

@@ -5,6 +5,7 @@ import { attempts, isReachable } from './client.ts'
 import { Icon } from './icon.tsx'
 import { bookIcon, threeBarsIcon, xIcon } from './icons.ts'
 import { Mark } from './mark.tsx'
+import { PaletteButton, type Place, type PlaceFinder } from './palette.tsx'
 import { SchemeSwitch } from './scheme-switch.tsx'
 
 export interface NavigationEntry {
@@ -19,11 +20,14 @@ export interface NavigationEntry {
 export function Shell({
   name,
   pages,
+  finder,
   foot,
   children,
 }: {
   name: string
   pages: readonly NavigationEntry[]
+  /** Visitors find nothing: they are not signed in. */
+  finder?: PlaceFinder
   foot: ComponentChildren
   children: ComponentChildren
 }) {
@@ -54,6 +58,7 @@ export function Shell({
             <Mark />
             Weir <small>{name}</small>
           </div>
+          {finder ? <PaletteButton pages={placesOf(pages)} finder={finder} /> : null}
           <button
             type="button"
             class="menu-button"
@@ -98,3 +103,11 @@ export function Shell({
     </div>
   )
 }
+
+const placesOf = (pages: readonly NavigationEntry[]): readonly Place[] =>
+  [...pages, { path: '/docs', title: 'API docs', icon: bookIcon }].map(({ path, title, icon }) => ({
+    kind: 'Page',
+    title,
+    icon,
+    href: path,
+  }))

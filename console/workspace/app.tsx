@@ -26,6 +26,7 @@ import { PlaygroundPage } from './pages/playground.tsx'
 import { RequestPage, RequestsPage } from './pages/requests.tsx'
 import { StartPage } from './pages/start.tsx'
 import { UsagePage } from './pages/usage.tsx'
+import { placeFinder } from './places.ts'
 import { linkProblem, publicModels, session, signIn, signOut } from './session.ts'
 
 const pages = [
@@ -63,6 +64,7 @@ function Member({ workspace }: { workspace: string }) {
     <Shell
       name={workspace}
       pages={pages}
+      finder={placeFinder}
       foot={
         <button type="button" onClick={() => void signOut()}>
           <Icon of={signOutIcon} />
