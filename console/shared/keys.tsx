@@ -162,7 +162,7 @@ export interface KeyMaker {
   readonly sample?: (key: string) => ComponentChildren
 }
 
-function CreateKey({ fields, isReady = true, make, sample, close }: KeyMaker & { readonly close: () => void }) {
+export function CreateKey({ fields, isReady = true, make, sample, close }: KeyMaker & { readonly close: () => void }) {
   const [name, setName] = useState('')
   const [expires, setExpires] = useState('')
   const [made, setMade] = useState<string>()

@@ -43,13 +43,7 @@ export function PaletteButton({ pages, finder }: { pages: readonly Place[]; find
   }, [])
   return (
     <>
-      <button
-        type="button"
-        class="palette-button"
-        aria-label="Jump to"
-        aria-haspopup="dialog"
-        onClick={() => setOpen(true)}
-      >
+      <button type="button" class="palette-button" aria-haspopup="dialog" onClick={() => setOpen(true)}>
         <Icon of={searchIcon} />
         <span>Jump to …</span>
         <kbd aria-hidden="true">{isMac ? '⌘K' : 'Ctrl K'}</kbd>

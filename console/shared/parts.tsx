@@ -3,6 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { isReachable, type Failure } from './client.ts'
 import type { Loaded } from './data.ts'
 import { aud, exactAud, time } from './format.ts'
+import { Icon } from './icon.tsx'
+import { checkIcon, copyIcon } from './icons.ts'
 
 /** Small parts that every page uses. */
 
@@ -242,15 +244,17 @@ export function Code({ text, label }: { text: string; label: string }) {
   )
 }
 
-export function Copy({ text, title = 'Copy' }: { text: string; title?: string }) {
+export function Copy({ text, title = 'Copy', hasCopied }: { text: string; title?: string; hasCopied?: () => void }) {
   const [isCopied, setCopied] = useState(false)
   async function copy(): Promise<void> {
     await navigator.clipboard.writeText(text)
     setCopied(true)
+    hasCopied?.()
     setTimeout(() => setCopied(false), 1500)
   }
   return (
     <button type="button" onClick={() => void copy()} aria-live="polite">
+      <Icon of={isCopied ? checkIcon : copyIcon} />
       {isCopied ? 'Copied' : title}
     </button>
   )

@@ -8,6 +8,7 @@ import { Amount, Figures, PageHead, Ready, Stale, State, Table, type Health } fr
 import { RequestsChart } from '../../shared/usage-charts.tsx'
 import { api, type Answer, type Sample } from '../api.ts'
 import { attentionOf, DISK_LOW, type Attention, type OperatorState } from '../attention.ts'
+import { FirstSteps } from '../first-steps.tsx'
 import { live } from '../live.ts'
 import { workspacePath } from '../paths.ts'
 import { LiveRequests } from '../live-requests.tsx'
@@ -44,16 +45,18 @@ export function OverviewPage() {
     async (signal) => {
       const today = sydneyDate(Date.now())
       const period = { from: `${today.slice(0, 8)}01`, to: today }
-      const [sums, workspaces] = await Promise.all([
+      const [sums, workspaces, keys] = await Promise.all([
         api('listUsage', { query: { ...period, group_by: 'workspace', limit: 1000 }, signal }),
         api('listWorkspaces', { query: { limit: 1000 }, signal }),
+        api('listKeys', { query: { state: 'valid', limit: 1 }, signal }),
       ])
       const spenders = sums.data.map(({ workspace = '', requests = 0, amount = '0' }) => ({
         workspace,
         requests,
         amount,
       }))
-      return { total: sums.total?.amount ?? '0', spenders, workspaces: workspaces.data }
+      const hasKey = keys.data.length > 0
+      return { total: sums.total?.amount ?? '0', spenders, workspaces: workspaces.data, hasKey }
     },
     [Math.floor(reload / SLOWER)],
   )
@@ -64,6 +67,9 @@ export function OverviewPage() {
       <Ready of={now}>
         {({ health, engines, replicas, report, refused, newest }) => (
           <>
+            {newest.length === 0 && month.state === 'ready' ? (
+              <FirstSteps models={engines.length} workspaces={month.data.workspaces} hasKey={month.data.hasKey} />
+            ) : null}
             <NeedsAttention
               of={{
                 health,

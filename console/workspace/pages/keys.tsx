@@ -1,5 +1,5 @@
 import { aud, brief, count } from '../../shared/format.ts'
-import { KeysPage as Keys } from '../../shared/keys.tsx'
+import { KeysPage as Keys, type KeyMaker } from '../../shared/keys.tsx'
 import { usePages } from '../../shared/pages.tsx'
 import { Code, Copy } from '../../shared/parts.tsx'
 import { RequestCode, VARIABLE } from '../../shared/request-code.tsx'
@@ -22,10 +22,7 @@ export function KeysPage() {
         { title: 'Tokens', isNumber: true, cell: (key) => brief(key.input_tokens + key.output_tokens) },
         { title: 'Cost', isNumber: true, cell: ({ amount }) => aud(amount) },
       ]}
-      create={{
-        make: async (body) => (await api('makeKey', { body })).key,
-        sample: (key) => <FirstCall of={key} />,
-      }}
+      create={keyMaker}
       change={async ({ id }, body) => void (await api('changeKey', { path: { id }, body }))}
       revoke={{
         act: async ({ id }) => void (await api('endKey', { path: { id } })),
@@ -33,6 +30,11 @@ export function KeysPage() {
       }}
     />
   )
+}
+
+export const keyMaker: KeyMaker = {
+  make: async (body) => (await api('makeKey', { body })).key,
+  sample: (key) => <FirstCall of={key} />,
 }
 
 /** The key in the variable that all code here reads, and a first request, both ready to paste. */
