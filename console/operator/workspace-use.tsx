@@ -1,4 +1,5 @@
 import { ChartGroup } from '../shared/chart.tsx'
+import { keyIcon } from '../shared/icons.ts'
 import { useData } from '../shared/data.ts'
 import { ago, count, date, exactAud, percent, sydneyDate } from '../shared/format.ts'
 import { KeyState } from '../shared/keys.tsx'
@@ -39,7 +40,7 @@ export function WorkspaceUse({ of: workspace }: { of: Workspace }) {
               <a href={`/console/requests?workspace=${encodeURIComponent(name)}`}>Its requests</a>
             </div>
             {recent.total.requests === 0 ? (
-              <Empty title="Nothing was used" />
+              <Empty title="Nothing was used">Its requests appear here when they are settled.</Empty>
             ) : (
               <ChartGroup>
                 <div class="charts">
@@ -93,7 +94,9 @@ function Keys({ of: { data, next } }: { of: Answer<'listKeys'> }) {
         <a href="/console/keys">{next === null ? 'Create or revoke keys' : 'All keys'}</a>
       </div>
       {data.length === 0 ? (
-        <Empty title="It has no keys" />
+        <Empty icon={keyIcon} title="It has no keys">
+          <a href="/console/keys">Create one</a>
+        </Empty>
       ) : (
         <Table
           caption="Keys"

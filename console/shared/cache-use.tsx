@@ -45,7 +45,9 @@ export function CacheSection<Use extends CacheUse>({
       <Ready of={loaded}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty title="No engine has reported how much was cached" />
+            <Empty title="No engine has reported how much was cached">
+              Engines with a prefix cache report it with an answer.
+            </Empty>
           ) : (
             <Table
               caption="Cache hits"

@@ -12,6 +12,7 @@ export { default as creditCardIcon } from '@primer/octicons/build/svg/credit-car
 export { default as deviceDesktopIcon } from '@primer/octicons/build/svg/device-desktop-16.svg'
 export { default as graphIcon } from '@primer/octicons/build/svg/graph-16.svg'
 export { default as homeIcon } from '@primer/octicons/build/svg/home-16.svg'
+export { default as inboxIcon } from '@primer/octicons/build/svg/inbox-16.svg'
 export { default as keyIcon } from '@primer/octicons/build/svg/key-16.svg'
 export { default as logIcon } from '@primer/octicons/build/svg/log-16.svg'
 export { default as moonIcon } from '@primer/octicons/build/svg/moon-16.svg'

@@ -3,6 +3,8 @@ import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from './action.tsx'
 import { ago, date, sydneyDate } from './format.ts'
 import { Field, Form } from './form.tsx'
+import { Icon } from './icon.tsx'
+import { keyIcon, plusIcon } from './icons.ts'
 import { Copy, Dialog, Empty, PageHead, State, Table, type Column } from './parts.tsx'
 import { Paged, type Pages } from './pages.tsx'
 
@@ -61,6 +63,7 @@ export function KeysPage<Key extends KeyRow>({
     <>
       <PageHead title="Keys" about={about}>
         <button type="button" class="primary" onClick={() => setQuestion({ kind: 'create' })}>
+          <Icon of={plusIcon} />
           Create a key
         </button>
       </PageHead>
@@ -68,7 +71,13 @@ export function KeysPage<Key extends KeyRow>({
       <Paged of={pages}>
         {(keys) =>
           keys.length === 0 ? (
-            <Empty title="There are no keys here">Create one to call the API.</Empty>
+            <Empty icon={keyIcon} title="There are no keys here">
+              Programs identify themselves with a key.
+              <button type="button" onClick={() => setQuestion({ kind: 'create' })}>
+                <Icon of={plusIcon} />
+                Create the first key
+              </button>
+            </Empty>
           ) : (
             <Table
               caption="Keys"

@@ -4,7 +4,7 @@ import { isReachable, type Failure } from './client.ts'
 import type { Loaded } from './data.ts'
 import { aud, exactAud, time } from './format.ts'
 import { Icon } from './icon.tsx'
-import { checkIcon, copyIcon } from './icons.ts'
+import { checkIcon, copyIcon, inboxIcon } from './icons.ts'
 
 /** Small parts that every page uses. */
 
@@ -34,12 +34,15 @@ export function PageHead({
 /** Shows the data once it has loaded; before that, that it is loading or why that failed. */
 export function Ready<Data>({
   of,
+  shape = 'list',
   children,
 }: {
   of: Loaded<Data> & { reload: () => void }
+  /** What takes its place while it loads. */
+  shape?: Shape
   children: (data: Data) => ComponentChildren
 }) {
-  if (of.state === 'loading') return <Loading />
+  if (of.state === 'loading') return <Loading shape={shape} />
   if (of.state === 'failed') return <Trouble failure={of.failure} retry={of.reload} />
   return (
     <>
@@ -49,10 +52,27 @@ export function Ready<Data>({
   )
 }
 
-export function Loading() {
+type Shape = keyof typeof bones
+
+/** How many blocks of which kind stand where the content will. */
+const bones = {
+  list: { row: 6 },
+  cards: { card: 6 },
+  report: { figure: 4, chart: 2 },
+}
+
+/** The outline of what is to come, so that the page does not jump when it has loaded. */
+export function Loading({ shape = 'list' }: { shape?: Shape }) {
   return (
-    <div class="loading" role="status">
+    <div class="skeleton" role="status">
       <span class="visually-hidden">Loading …</span>
+      {Object.entries(bones[shape]).map(([kind, number]) => (
+        <div key={kind} class={`bones ${kind}s`} aria-hidden="true">
+          {Array.from({ length: number }, (_, index) => (
+            <div key={index} class="loading" />
+          ))}
+        </div>
+      ))}
     </div>
   )
 }
@@ -84,9 +104,19 @@ export function Stale({ is }: { is: boolean }) {
   )
 }
 
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+/** A list without entries: what would be here, and what to do next. */
+export function Empty({
+  icon = inboxIcon,
+  title,
+  children,
+}: {
+  icon?: string
+  title: string
+  children?: ComponentChildren
+}) {
   return (
     <div class="empty">
+      <Icon of={icon} />
       <strong>{title}</strong>
       {children}
     </div>

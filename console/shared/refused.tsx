@@ -68,7 +68,9 @@ export function RefusedSection<Group extends RefusedGroup, Request extends Refus
       <Ready of={loaded}>
         {(report) =>
           report.total === 0 ? (
-            <Empty title="Nothing was refused in this period" />
+            <Empty title="Nothing was refused in this period">
+              A refused request appears here with its error code.
+            </Empty>
           ) : (
             <Refused of={report} whose={whose} />
           )
@@ -182,7 +184,7 @@ export function NewestRefused<Request extends RefusedRequest>({
       <Ready of={loaded}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No refused request fits" />
+            <Empty title="No refused request fits">Leave a field above empty, or choose other days.</Empty>
           ) : (
             <RefusedTable rows={rows.slice(0, REFUSED_SHOWN)} whose={whose} />
           )

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { errorCodes } from '../../src/shared/errors.ts'
 import { useAction } from './action.tsx'
 import { Field, Form } from './form.tsx'
+import { pulseIcon } from './icons.ts'
 import { brief, milliseconds, picoAud } from './format.ts'
 import { OutcomeState } from './outcome.tsx'
 import { Paged, usePages, type Page } from './pages.tsx'
@@ -150,11 +151,23 @@ export function FoundRequests<Row extends RequestRow>({
   columns?: readonly Column<Row>[]
 }) {
   const pages = usePages(load, [search])
+  const isSearching = Object.values(search).some((value) => value !== '')
   return (
     <Paged of={pages}>
       {(rows, isLast) =>
         rows.length === 0 ? (
-          <Empty title={isLast ? 'No request fits' : 'None among the newest 5,000; look further with "Older"'} />
+          <Empty
+            icon={pulseIcon}
+            title={
+              !isLast
+                ? 'None among the newest 5,000; look further with "Older"'
+                : isSearching
+                  ? 'No request fits'
+                  : 'There are no requests yet'
+            }
+          >
+            {isSearching ? 'Leave a field empty, or choose other days.' : <a href="/console">Send the first one</a>}
+          </Empty>
         ) : (
           <Table
             caption="Requests"

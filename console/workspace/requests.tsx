@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { brief, milliseconds, picoAud } from '../shared/format.ts'
+import { pulseIcon } from '../shared/icons.ts'
 import { OutcomeState } from '../shared/outcome.tsx'
 import { Paged, usePages } from '../shared/pages.tsx'
 import { Empty, Moment, Table } from '../shared/parts.tsx'
@@ -43,7 +44,9 @@ export function RequestsTable({ filter }: { filter: RequestFilter }) {
       <Paged of={pages}>
         {(rows, isLast) =>
           rows.length === 0 ? (
-            <Empty title={isLast ? 'There are no requests here' : 'None among these; look further'} />
+            <Empty icon={pulseIcon} title={isLast ? 'There are no requests here' : 'None among these; look further'}>
+              <a href="/console/playground">Send one in the playground</a>
+            </Empty>
           ) : (
             <Table caption="Requests" rows={rows} keyOf={(it) => it.request_id} columns={requestColumns} />
           )

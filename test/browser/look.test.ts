@@ -114,3 +114,22 @@ describe('the frame', () => {
     await context.close()
   })
 })
+
+describe('the first load', () => {
+  const MAX_BYTES = 130 * 1024
+
+  it(`of a console has at most ${MAX_BYTES} bytes of compressed script`, async () => {
+    for (const { page, context, go } of [await stage.visitor(), await stage.operator()]) {
+      const scripts: Promise<number>[] = []
+      page.on('requestfinished', (request) => {
+        if (request.resourceType() !== 'script') return
+        scripts.push(request.sizes().then(({ responseBodySize }) => responseBodySize))
+      })
+      await go('/usage')
+      await page.locator('.chart canvas').first().waitFor()
+      const bytes = (await Promise.all(scripts)).reduce((sum, it) => sum + it, 0)
+      assert.ok(bytes > 30_000 && bytes <= MAX_BYTES, `${page.url()} loads ${bytes} bytes of script`)
+      await context.close()
+    }
+  })
+})

@@ -176,3 +176,30 @@ describe('a session', () => {
     await context.close()
   })
 })
+
+describe('a page without entries', () => {
+  it('says what to do next, in both consoles', async () => {
+    const { page, context, go } = await stage.visitor()
+    const next: readonly (readonly [path: string, title: string, action: string])[] = [
+      ['/requests', 'There are no requests yet', 'Send the first one'],
+      ['/usage', 'Nothing was used in this period', 'Try a model'],
+    ]
+    for (const [path, title, action] of next) {
+      await go(path)
+      const empty = page.locator('.empty').filter({ hasText: title })
+      await empty.getByRole('link', { name: action }).waitFor()
+      await assertAccessible(page)
+    }
+    await page.goto(`${stage.weir.service.url}/console/requests`)
+    await page.getByRole('link', { name: 'Send the first one' }).click()
+    await page.getByRole('heading', { name: 'Start', level: 1 }).waitFor()
+    await context.close()
+    const operator = await stage.operator()
+    await operator.go('/workspaces')
+    await operator.page.getByLabel('Search workspaces').fill('no such workspace')
+    await operator.page.getByRole('button', { name: 'Show all workspaces' }).click()
+    await operator.page.getByRole('region', { name: 'Workspaces' }).getByText('default').waitFor()
+    await assertAccessible(operator.page)
+    await operator.context.close()
+  })
+})

@@ -1,3 +1,4 @@
+import { logIcon } from '../../shared/icons.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, Moment, PageHead, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -19,7 +20,9 @@ export function AuditPage() {
       <Paged of={pages}>
         {(entries) =>
           entries.length === 0 ? (
-            <Empty title="Nothing has been changed yet" />
+            <Empty icon={logIcon} title="Nothing has been changed yet">
+              What operators and members change is listed here: keys, workspaces, limits, prices and invoices.
+            </Empty>
           ) : (
             <Table caption="Audit log" rows={entries} keyOf={({ id }) => String(id)} columns={columns} />
           )

@@ -64,7 +64,7 @@ export function OverviewPage() {
     <>
       <PageHead title="Overview" about="Days are days in Sydney. Amounts exclude GST." />
       <Stale is={stream.isStale} />
-      <Ready of={now}>
+      <Ready of={now} shape="report">
         {({ health, engines, replicas, report, refused, newest }) => (
           <>
             {newest.length === 0 && month.state === 'ready' ? (

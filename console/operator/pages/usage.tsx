@@ -1,6 +1,7 @@
 import { useLocation } from 'preact-iso/router'
 import { CacheSection } from '../../shared/cache-use.tsx'
 import { ChartGroup } from '../../shared/chart.tsx'
+import { graphIcon } from '../../shared/icons.ts'
 import { useData } from '../../shared/data.ts'
 import { brief, count, percent } from '../../shared/format.ts'
 import { Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
@@ -41,10 +42,12 @@ export function UsagePage() {
           choose={(next) => route(address({ ...period.query, by: next }), true)}
         />
       </div>
-      <Ready of={loaded}>
+      <Ready of={loaded} shape="report">
         {({ report, group: grouped }) =>
           report.total.requests === 0 ? (
-            <Empty title="Nothing was used in this period" />
+            <Empty icon={graphIcon} title="Nothing was used in this period">
+              Choose other days above.
+            </Empty>
           ) : (
             <ChartGroup choosePeriod={(first, last) => choosePeriod({ from: first, to: last })}>
               <Overview of={report} kind={grouped} />

@@ -2,6 +2,8 @@ import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
 import { count, date, exactAud } from '../../shared/format.ts'
 import { Field, Form } from '../../shared/form.tsx'
+import { Icon } from '../../shared/icon.tsx'
+import { organizationIcon, plusIcon } from '../../shared/icons.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Dialog, Empty, PageHead, Table } from '../../shared/parts.tsx'
 import { api } from '../api.ts'
@@ -19,6 +21,7 @@ export function WorkspacesPage() {
     <>
       <PageHead title="Workspaces" about="Keys, limits, prices and invoices belong to a workspace.">
         <button type="button" class="primary" onClick={() => setCreating(true)}>
+          <Icon of={plusIcon} />
           Create a workspace
         </button>
       </PageHead>
@@ -35,7 +38,12 @@ export function WorkspacesPage() {
       <Paged of={pages}>
         {(workspaces) =>
           workspaces.length === 0 ? (
-            <Empty title="No workspace fits" />
+            <Empty icon={organizationIcon} title={search === '' ? 'There are no workspaces yet' : 'No workspace fits'}>
+              {search === '' ? 'Keys, limits, prices and invoices belong to one.' : null}
+              <button type="button" onClick={() => (search === '' ? setCreating(true) : setSearch(''))}>
+                {search === '' ? 'Create the first workspace' : 'Show all workspaces'}
+              </button>
+            </Empty>
           ) : (
             <Table
               caption="Workspaces"

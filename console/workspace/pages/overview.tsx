@@ -40,13 +40,13 @@ export function OverviewPage() {
   useEffect(() => {
     if (isUnused) route('/console/start', true)
   }, [isUnused])
-  if (isUnused) return <Loading />
+  if (isUnused) return <Loading shape="report" />
   return (
     <>
       <PageHead title="Overview" about="Amounts are in Australian dollars and exclude GST." />
       <Stale is={stream.isStale} />
       <Arriving downloads={stream.samples.at(-1)?.downloads ?? []} />
-      <Ready of={loaded}>
+      <Ready of={loaded} shape="report">
         {({ requests, month, report, keys }) => (
           <>
             <Month of={month} />

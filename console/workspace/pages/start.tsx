@@ -161,7 +161,7 @@ function firstBody(model: Model, prompt: string): ChatBody {
     max_tokens: 60,
     // Greedy sampling gives small models their best chance of a correct first answer.
     ...(model.supported_parameters.includes('temperature') ? { temperature: 0 } : {}),
-  } as ChatBody
+  }
 }
 
 /** Without storage, a tick lasts as long as the page. */

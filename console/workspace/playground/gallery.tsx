@@ -37,7 +37,7 @@ export function Gallery() {
       <Ready of={loaded}>
         {(entries) =>
           entries.length === 0 ? (
-            <Empty title="No images yet" />
+            <Empty title="No images yet">Images that you make stay here, in this browser.</Empty>
           ) : (
             <div class="gallery">
               {entries.map((entry) => (

@@ -1,3 +1,4 @@
+import { commentDiscussionIcon } from '../../../shared/icons.ts'
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../../../shared/action.tsx'
@@ -97,7 +98,7 @@ export function Chat({
       <div class="conversation" ref={frame} onScroll={onScroll} tabIndex={0} role="log" aria-label="Conversation">
         <div ref={content} class="exchanges">
           {exchanges.length === 0 ? (
-            <Empty title="Start a conversation">
+            <Empty icon={commentDiscussionIcon} title="Start a conversation">
               Write a message below. The answer appears here as it is generated.
             </Empty>
           ) : null}

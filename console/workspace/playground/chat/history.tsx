@@ -31,7 +31,7 @@ export function HistorySheet({
       <Ready of={loaded}>
         {(entries) =>
           entries.length === 0 ? (
-            <Empty title="No conversations yet" />
+            <Empty title="No conversations yet">Send a message; this browser keeps the conversation.</Empty>
           ) : (
             <>
               <ul class="history">
