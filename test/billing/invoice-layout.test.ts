@@ -2,7 +2,15 @@ import assert from 'node:assert/strict'
 import { before, describe, it, mock } from 'node:test'
 import PDFDocument from 'pdfkit'
 import { invoicePdf } from '../../src/billing/invoices/pdf/invoice-pdf.ts'
-import { cellsOf, noticesOf, totalRowsOf } from '../../src/billing/invoices/invoice-wording.ts'
+import {
+  amountsOf,
+  balanceRowsOf,
+  cellsOf,
+  fractionOf,
+  noticesOf,
+  totalRowsOf,
+  type PrintableInvoice,
+} from '../../src/billing/invoices/invoice-wording.ts'
 import { documentOf, type InvoiceDocument } from '../../src/billing/invoices/invoice-document.ts'
 import type { InvoiceLine } from '../../src/billing/invoices/invoice.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
@@ -22,8 +30,8 @@ type Pdf = InstanceType<typeof PDFDocument>
 
 const LEFT = 50
 const RIGHT = 545
-/** Right edges of quantity, rate and amount. */
-const COLUMN_ENDS = [348, 452, 545]
+/** Right edges of quantity and rate. */
+const COLUMN_ENDS = [328, 432]
 
 function invoiceOf(lineCount: number): InvoiceDocument {
   const lines = Array.from({ length: lineCount }, (_, index): InvoiceLine => ({
@@ -34,7 +42,8 @@ function invoiceOf(lineCount: number): InvoiceDocument {
     reason: '',
     quantity: 42_500_123n,
     rate: 600_000n,
-    amount: 25_500_073_800_000n,
+    // With four to seven decimals.
+    amount: [25_500_073_800_000n, 1_234_500_000_000n, 7_890_123_400_000n][index % 3]!,
     priceVersions: [1],
   }))
   return documentOf({
@@ -52,9 +61,23 @@ function invoiceOf(lineCount: number): InvoiceDocument {
   })
 }
 
+/** Credited, and paid in part. */
+const partlyPaid: PrintableInvoice['balance'] = {
+  state: 'due',
+  credited: '0.11',
+  paid: '0.50',
+  amount_due: '0.75',
+  payments: [{ id: 1, paid_on: '2026-11-10', amount: '0.50', reference: 'bank 17', recorded: '' }],
+}
+
+/** In digits. Points and commas are about half as wide. */
+function widthIn(figure: string): number {
+  return figure.split('').reduce((sum, character) => sum + (/\d/.test(character) ? 572 : character === '-' ? 322 : 268), 0)
+}
+
 /** What is on the pages, and how many lines are drawn across them. */
 async function placedOn(
-  invoice: InvoiceDocument,
+  invoice: PrintableInvoice,
 ): Promise<{ readonly placed: readonly Placed[]; readonly rules: number }> {
   const all: Placed[] = []
   let rules = 0
@@ -103,13 +126,15 @@ function overlap(one: Placed, other: Placed): boolean {
 
 describe('the layout of an invoice in the PDF, wherever its pages end', () => {
   /** The totals and the notices meet the end of the page at some of these. */
-  const layouts: { readonly invoice: InvoiceDocument; readonly placed: readonly Placed[]; readonly rules: number }[] =
+  const layouts: { readonly invoice: PrintableInvoice; readonly placed: readonly Placed[]; readonly rules: number }[] =
     []
 
   before(async () => {
-    for (const count of [1, 18, 19, 22, 23, 25, 26, 40]) {
-      const invoice = invoiceOf(count)
-      layouts.push({ invoice, ...(await placedOn(invoice)) })
+    for (const count of [1, 18, 19, 22, 23, 25, 26, 40, 70]) {
+      for (const balance of [null, partlyPaid]) {
+        const invoice = { ...invoiceOf(count), balance }
+        layouts.push({ invoice, ...(await placedOn(invoice)) })
+      }
     }
   })
 
@@ -121,7 +146,8 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
           .map(({ text }) => text)
           .join(''),
       )
-      const parts = [...invoice.lines.flatMap(cellsOf), ...totalRowsOf(invoice).flat(), ...noticesOf(invoice)]
+      const totals = [...totalRowsOf(invoice), ...balanceRowsOf(invoice)]
+      const parts = [...invoice.lines.flatMap(cellsOf), ...totals.flat(), ...noticesOf(invoice)]
       const table = printed.slice(printed.indexOf('Description'))
       assert.equal(table.replaceAll('DescriptionQuantityRate(AUD)Amount(AUD)', ''), packed(parts.join('')))
       const body = placed.filter((it) => !isFooter(it) && it.left < LEFT + 1)
@@ -146,35 +172,53 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
     }
   })
 
-  it('aligns figures at the right of their columns', () => {
+  it('aligns quantities and rates at the right of their columns, and all amounts at the decimal point', () => {
     for (const { invoice, placed } of layouts) {
-      const figures = new Set(invoice.lines.flatMap((line) => cellsOf(line).slice(1)))
-      // With one line, its amount is a total as well.
-      const found = placed.filter(({ text }) => figures.has(text)).slice(0, invoice.lines.length * 3)
-      assert.equal(found.length, invoice.lines.length * 3)
-      for (const [index, { right }] of found.entries()) {
-        assert.ok(Math.abs(right - (COLUMN_ENDS[index % 3] ?? 0)) < 0.01, String(right))
+      const start = placed.findIndex(({ text }) => text === 'Description')
+      const body = placed.slice(start).filter((it) => !isFooter(it))
+      for (const [column, end] of COLUMN_ENDS.entries()) {
+        const figures = new Set(invoice.lines.map((line) => cellsOf(line)[column + 1]))
+        const found = body.filter(({ text }) => figures.has(text))
+        assert.equal(found.length, invoice.lines.length)
+        for (const { right } of found) assert.ok(Math.abs(right - end) < 0.01, String(right))
       }
-      const ofTotals = placed.filter(({ text }) => totalRowsOf(invoice).some(([, amount]) => amount === text))
-      assert.ok(ofTotals.slice(-4).every(({ right }) => Math.abs(right - RIGHT) < 0.01))
+      const amounts = new Set(amountsOf(invoice))
+      const found = body.filter(({ text, left }) => left > 432 && amounts.has(text))
+      assert.equal(found.length, amountsOf(invoice).length)
+      const fractions = new Set(found.map(({ text }) => fractionOf(text).length))
+      assert.ok(invoice.lines.length === 1 || fractions.size > 2, 'amounts of different lengths')
+      // All digits have the same width, in one size and weight.
+      const points = found.map(
+        ({ text, right, left }) => right - ((right - left) * widthIn(fractionOf(text))) / widthIn(text),
+      )
+      for (const point of points) assert.ok(Math.abs(point - points[0]!) < 0.5, `${point} ${points[0]}`)
+    }
+  })
+
+  it('begins with the amount due and its day', () => {
+    for (const { invoice, placed } of layouts) {
+      const top = placed.filter(({ page, y }) => page === 0 && y < 100).map(({ text }) => text)
+      const due = invoice.balance?.amount_due ?? invoice.total
+      assert.deepEqual(top, ['Tax invoice', 'Amount due', `A$${due}`, 'by 19 November 2026'])
     }
   })
 
   it('repeats the table head, keeps the totals together, and numbers the pages', () => {
-    const breaks = new Set<string>()
+    const endings = new Set<number>()
     for (const { invoice, placed, rules } of layouts) {
       const pages = Math.max(...placed.map(({ page }) => page)) + 1
       const pageOf = (wanted: string): number => placed.findLast(({ text }) => text.startsWith(wanted))?.page ?? -1
       const heads = placed.filter(({ text }) => text === 'Description').map(({ page }) => page)
       assert.equal(rules, invoice.lines.length + heads.length, 'a line below each row')
-      const amount = cellsOf(invoice.lines[0] ?? assert.fail())[3]
-      const tablePages = new Set(placed.filter(({ text }) => text === amount).map(({ page }) => page))
+      const rates = new Set(invoice.lines.map((line) => cellsOf(line)[2]))
+      const tablePages = new Set(placed.filter(({ text }) => rates.has(text)).map(({ page }) => page))
       assert.ok(tablePages.isSubsetOf(new Set(heads)) && heads.length === new Set(heads).size)
-      const totals = totalRowsOf(invoice).map(([name]) => pageOf(name))
+      const totals = [...totalRowsOf(invoice), ...balanceRowsOf(invoice)].map(([name]) => pageOf(name.slice(0, 12)))
       assert.equal(new Set(totals).size, 1)
-      if (!tablePages.has(totals[0] ?? 0)) breaks.add('totals')
-      const notice = pageOf((noticesOf(invoice)[0] ?? '').slice(0, 12))
-      if (notice !== totals[0]) breaks.add('notices')
+      // Neither the totals nor the payment terms are on a page of their own.
+      assert.ok(tablePages.has(totals[0] ?? -1))
+      for (const notice of noticesOf(invoice)) assert.equal(pageOf(notice.slice(0, 12)), totals[0])
+      endings.add(totals[0] ?? -1)
       const footers = placed.filter(isFooter)
       assert.deepEqual(
         footers.map(({ page, text }) => [page, text]),
@@ -182,6 +226,6 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
       )
       for (const { left, right } of footers) assert.ok(Math.abs(left + right - LEFT - RIGHT) < 0.01)
     }
-    assert.deepEqual([...breaks].sort(), ['notices', 'totals'])
+    assert.deepEqual(endings, new Set([0, 1, 2]))
   })
 })

@@ -267,4 +267,25 @@ export default [
     replace: 'throw error',
     tests: ['billing/month-drafts'],
   },
+  {
+    name: 'payment-terms-on-a-page-of-their-own',
+    file: 'src/billing/invoices/pdf/invoice-pdf.ts',
+    find: 'isLast ? endingHeight(cursor, invoice) : 0',
+    replace: '0',
+    tests: ['billing/invoice-layout'],
+  },
+  {
+    name: 'pdf-amounts-not-aligned-at-the-point',
+    file: 'src/billing/invoices/pdf/invoice-pdf.ts',
+    find: 'width - Math.max(0, Math.min(shift, room))',
+    replace: 'width - Math.min(0, shift, room)',
+    tests: ['billing/invoice-layout'],
+  },
+  {
+    name: 'pdf-shows-the-total-as-due-after-a-payment',
+    file: 'src/billing/invoices/invoice-wording.ts',
+    find: 'const open = balance?.amount_due ?? total',
+    replace: 'const open = total',
+    tests: ['billing/invoice-layout'],
+  },
 ]

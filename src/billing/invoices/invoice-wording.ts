@@ -64,6 +64,50 @@ export function noticesOf({ notices, links_until: until }: PrintableInvoice): re
   return until ? [...notices, `The link of each line shows its rows, until ${writtenDate(until)}.`] : notices
 }
 
+/** What the reader looks for first: a label, an amount, and by when it is to be paid ('' if it is not). */
+export function headlineOf(invoice: PrintableInvoice): readonly [string, string, string] {
+  const { kind, number, total, due, balance } = invoice
+  if (number === null) return ['Total so far, including GST', `A$${grouped(total)}`, '']
+  if (kind === 'adjustment_note') return ['Credited, including GST', `A$${grouped(total.replace('-', ''))}`, '']
+  const open = balance?.amount_due ?? total
+  if (open.startsWith('-')) return ['To be paid back', `A$${grouped(open.slice(1))}`, '']
+  const isOpen = /[1-9]/.test(open)
+  return ['Amount due', `A$${grouped(open)}`, isOpen && due !== null ? `by ${writtenDate(due)}` : '']
+}
+
+/** More payments than these are added up, so that the totals stay on one page. */
+const MAX_PAYMENTS = 10
+
+/** From the total to what is due, once something was credited or paid. */
+export function balanceRowsOf({ balance }: PrintableInvoice): readonly (readonly [string, string])[] {
+  if (!balance || (Number(balance.credited) === 0 && balance.payments.length === 0)) return []
+  const { credited, paid, payments, amount_due } = balance
+  const paidRows =
+    payments.length > MAX_PAYMENTS
+      ? [[`Paid in ${payments.length} payments`, opposite(paid)] as const]
+      : payments.map((it) => [`Paid on ${writtenDate(it.paid_on)}, ${it.reference}`, opposite(it.amount)] as const)
+  return [
+    ...(Number(credited) === 0 ? [] : [['Credited', opposite(credited)] as const]),
+    ...paidRows,
+    ['Amount due, AUD', grouped(amount_due)],
+  ]
+}
+
+function opposite(amount: string): string {
+  return grouped(amount.startsWith('-') ? amount.slice(1) : `-${amount}`)
+}
+
+/** The part of an amount from its decimal point on. Amounts are aligned at the point, whatever follows it. */
+export function fractionOf(amount: string): string {
+  return amount.slice(amount.indexOf('.'))
+}
+
+/** All amounts of the last column. */
+export function amountsOf(invoice: PrintableInvoice): readonly string[] {
+  const rows = [...totalRowsOf(invoice), ...balanceRowsOf(invoice)]
+  return [...invoice.lines.map(({ amount }) => grouped(amount)), ...rows.map(([, amount]) => amount)]
+}
+
 export function totalRowsOf(invoice: InvoiceDocument): readonly (readonly [string, string])[] {
   return [
     ['Sum of the lines', grouped(invoice.lines_total)],

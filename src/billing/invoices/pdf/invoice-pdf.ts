@@ -1,10 +1,14 @@
 import PDFDocument from 'pdfkit'
 import type { InvoiceDocument } from '../invoice-document.ts'
 import {
+  amountsOf,
+  balanceRowsOf,
   cellsOf,
   COLUMNS,
   factsOf,
+  fractionOf,
   fullTitle,
+  headlineOf,
   noticesOf,
   partiesOf,
   totalRowsOf,
@@ -24,16 +28,23 @@ const BOTTOM = 775
 const GRAY = '#555'
 /** Left edge and width of each column. */
 const PLACES = [
-  [MARGIN, 200],
-  [MARGIN + 206, 92],
-  [MARGIN + 304, 98],
-  [MARGIN + 408, 87],
+  [MARGIN, 180],
+  [MARGIN + 186, 92],
+  [MARGIN + 284, 98],
+  [MARGIN + 388, 107],
 ] as const
+const AMOUNT = PLACES[3]
+/** Left edge of the facts at the right. */
+const FACTS = MARGIN + 340
+/** Of the names of totals, left of their amounts. */
+const NAME_WIDTH = 240
 
 /** Where the next thing goes. */
 interface Cursor {
   readonly page: Pdf
   readonly text: TextSetter
+  /** Of the longest fraction of an amount. */
+  readonly fractionWidth: number
   y: number
 }
 
@@ -53,12 +64,17 @@ export function invoicePdf(invoice: PrintableInvoice, fonts: readonly string[] =
     page.on('end', () => resolve(Buffer.concat(chunks)))
     page.on('error', reject)
   })
-  const cursor: Cursor = { page, text: textSetter(page, loadFonts(page, fonts)), y: MARGIN }
+  const text = textSetter(page, loadFonts(page, fonts))
+  const widths = amountsOf(invoice).map((figure) => text.widthOf(fractionOf(figure), { size: 10, weight: 'bold' }))
+  const cursor: Cursor = { page, text, fractionWidth: Math.max(...widths), y: MARGIN }
   head(cursor, invoice)
   tableHead(cursor)
-  for (const line of invoice.lines) tableLine(cursor, line)
-  totals(cursor, invoice)
-  notices(cursor, invoice)
+  for (const [index, line] of invoice.lines.entries()) {
+    const isLast = index > 0 && index === invoice.lines.length - 1
+    tableLine(cursor, line, isLast ? endingHeight(cursor, invoice) : 0)
+  }
+  if (cursor.y + endingHeight(cursor, invoice) > BOTTOM) newPage(cursor)
+  ending(cursor, invoice)
   pageNumbers(cursor, fullTitle(invoice))
   page.end()
   return done
@@ -71,7 +87,8 @@ function dateOf({ issued }: InvoiceDocument): { CreationDate?: Date } {
 
 function head(cursor: Cursor, invoice: PrintableInvoice): void {
   const { text } = cursor
-  const top = text.draw(invoice.title, MARGIN, MARGIN, WIDTH, { size: 20, weight: 'bold' }) + 12
+  const below = text.draw(invoice.title, MARGIN, MARGIN, FACTS - MARGIN - 10, { size: 20, weight: 'bold' })
+  const top = Math.max(below, headline(cursor, invoice)) + 12
   const ends = partiesOf(invoice).map(([role, name, details], index) => {
     const x = MARGIN + index * 170
     let y = text.draw(role, x, top, 155, { size: 8, color: GRAY })
@@ -80,10 +97,18 @@ function head(cursor: Cursor, invoice: PrintableInvoice): void {
   })
   let y = top
   for (const [name, value] of factsOf(invoice)) {
-    y = text.draw(name, MARGIN + 340, y, 155, { size: 8, color: GRAY })
-    y = text.draw(value, MARGIN + 340, y, 155, { size: 9 }) + 2
+    y = text.draw(name, FACTS, y, 155, { size: 8, color: GRAY })
+    y = text.draw(value, FACTS, y, 155, { size: 9 }) + 2
   }
   cursor.y = Math.max(y, ...ends) + 16
+}
+
+/** What the reader looks for first, at the top right. Returns the y below it. */
+function headline({ text }: Cursor, invoice: PrintableInvoice): number {
+  const [label, amount, by] = headlineOf(invoice)
+  let y = text.draw(label, FACTS, MARGIN, 155, { size: 8, color: GRAY })
+  y = text.draw(amount, FACTS, y, 155, { size: 16, weight: 'bold' })
+  return by === '' ? y : text.draw(by, FACTS, y, 155, { size: 9 })
 }
 
 function tableHead(cursor: Cursor): void {
@@ -91,10 +116,10 @@ function tableHead(cursor: Cursor): void {
   rule(cursor, 1)
 }
 
-function tableLine(cursor: Cursor, line: LinkedLine): void {
+function tableLine(cursor: Cursor, line: LinkedLine, heightBelow: number): void {
   const cells = cellsOf(line)
   const style = { size: 9 }
-  if (cursor.y + heightOf(cursor, cells, style) > BOTTOM) {
+  if (cursor.y + heightOf(cursor, cells, style) + heightBelow > BOTTOM) {
     newPage(cursor)
     tableHead(cursor)
   }
@@ -102,25 +127,46 @@ function tableLine(cursor: Cursor, line: LinkedLine): void {
   rule(cursor, 0.3)
 }
 
-function totals(cursor: Cursor, invoice: InvoiceDocument): void {
-  const all = totalRowsOf(invoice)
-  const [x, width] = [MARGIN + 200, 180]
-  if (cursor.y + all.length * 16 > BOTTOM) newPage(cursor)
+type Ending = readonly { readonly name: string; readonly amount: string; readonly style: TextStyle }[]
+const NOTICE_STYLE = { size: 9 }
+
+/** The totals, and what has changed since. */
+function endingOf(invoice: PrintableInvoice): Ending {
+  const [totals, balance] = [totalRowsOf(invoice), balanceRowsOf(invoice)]
+  const bold = new Set([totals.at(-1), balance.at(-1)])
+  return [...totals, ...balance].map((it) => ({
+    name: it[0],
+    amount: it[1],
+    style: { size: 10, weight: bold.has(it) ? 'bold' : 'regular', align: 'right' },
+  }))
+}
+
+/** The payment terms are never on a page without the totals, nor the totals on a page without a line. */
+function endingHeight({ text }: Cursor, invoice: PrintableInvoice): number {
+  const rows = endingOf(invoice).reduce((sum, { name, style }) => sum + text.heightOf(name, NAME_WIDTH, style) + 2, 6)
+  return noticesOf(invoice).reduce((sum, notice) => sum + text.heightOf(notice, WIDTH, NOTICE_STYLE) + 5, rows + 14)
+}
+
+function ending(cursor: Cursor, invoice: PrintableInvoice): void {
+  const { text } = cursor
   cursor.y += 6
-  for (const [index, [name, amount]] of all.entries()) {
-    const style: TextStyle = { size: 10, weight: index === all.length - 1 ? 'bold' : 'regular', align: 'right' }
-    cursor.text.draw(name, x, cursor.y, width, style)
-    cursor.y = cursor.text.draw(amount, x + width, cursor.y, WIDTH - 200 - width, style) + 2
+  for (const { name, amount: figure, style } of endingOf(invoice)) {
+    const bottom = text.draw(name, AMOUNT[0] - NAME_WIDTH - 8, cursor.y, NAME_WIDTH, style)
+    drawAmount(cursor, figure, style)
+    cursor.y = bottom + 2
+  }
+  cursor.y += 14
+  for (const notice of noticesOf(invoice)) {
+    cursor.y = text.draw(notice, MARGIN, cursor.y, WIDTH, NOTICE_STYLE) + 5
   }
 }
 
-function notices(cursor: Cursor, invoice: PrintableInvoice): void {
-  const all = noticesOf(invoice)
-  const style = { size: 9 }
-  const height = all.reduce((sum, notice) => sum + cursor.text.heightOf(notice, WIDTH, style) + 5, 0)
-  if (cursor.y + height + 14 > BOTTOM) newPage(cursor)
-  cursor.y += 14
-  for (const notice of all) cursor.y = cursor.text.draw(notice, MARGIN, cursor.y, WIDTH, style) + 5
+/** With its decimal point below that of all other amounts, as long as the column is wide enough for that. */
+function drawAmount({ text, fractionWidth, y }: Cursor, figure: string, style: TextStyle): number {
+  const [x, width] = AMOUNT
+  const shift = fractionWidth - text.widthOf(fractionOf(figure), style)
+  const room = width - text.widthOf(figure, style)
+  return text.draw(figure, x, y, width - Math.max(0, Math.min(shift, room)), { ...style, align: 'right' })
 }
 
 function newPage(cursor: Cursor): void {
@@ -135,6 +181,8 @@ function heightOf({ text }: Cursor, cells: readonly string[], style: TextStyle):
 function row(cursor: Cursor, cells: readonly string[], style: TextStyle, link?: string | null): void {
   const bottoms = cells.map((cell, index) => {
     const [x, width] = PLACES[index] ?? [0, 0]
+    // The title of the column is aligned at its right edge.
+    if (x === AMOUNT[0] && cell.includes('.')) return drawAmount(cursor, cell, style)
     const isFirst = index === 0
     return cursor.text.draw(cell, x, cursor.y, width, {
       ...style,

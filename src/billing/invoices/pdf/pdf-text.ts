@@ -17,6 +17,7 @@ export interface TextSetter {
   /** Draws text in a column and returns the y below it. */
   draw(text: string, x: number, y: number, width: number, style: TextStyle): number
   heightOf(text: string, width: number, style: TextStyle): number
+  widthOf(text: string, style: TextStyle): number
 }
 
 const LINE_HEIGHT = 1.36
@@ -37,6 +38,7 @@ export function textSetter(page: Pdf, fonts: PdfFonts): TextSetter {
   }
 
   return {
+    widthOf: (text, { size, weight = 'regular' }) => fonts.widthOf(text, weight, size),
     heightOf: (text, width, style) => linesOf(text, width, style).length * style.size * LINE_HEIGHT,
     draw(text, x, y, width, style) {
       const { size, weight = 'regular', color = '#000', align = 'left', link } = style
