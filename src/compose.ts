@@ -153,6 +153,7 @@ async function openCommands(
     settled: async () => void (await Promise.all([ledger.readable(), refusals.written()])),
     lendKey: accounts.lendKey,
     consoleLink,
+    removeModel: parts.localModels.remove,
     contradictedCounts: telemetry.contradictedCounts,
     cacheUse: () => telemetry.cacheUse.entries(undefined),
     metrics: telemetry.metrics,

@@ -67,6 +67,7 @@ export function fetchEvents({ log }: Telemetry, others: readonly Partial<FetchEv
       else log.warn({ model: slug, reason }, 'model download failed; trying again in 30 s')
       others.forEach((it) => it.failed?.(slug, reason))
     },
+    stopped: (slug) => others.forEach((it) => it.stopped?.(slug)),
   }
 }
 

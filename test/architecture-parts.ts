@@ -228,6 +228,7 @@ const joints: readonly Part[] = [
       'engines/routes',
       'inference/routes',
       'ledger/routes',
+      'local-models/routes',
       'operate',
       'operate/audit',
       'operate/routes',
@@ -417,21 +418,31 @@ const everyFeature = [
 
 /** The routes and the commands of a feature are parts of their own, above all features: src/billing/…/routes/…. */
 const edges: readonly Part[] = [
-  ...['billing', 'catalog', 'cluster', 'engines', 'inference', 'ledger', 'operate', 'queue', 'workspaces'].map(
-    (feature) => ({
-      part: `${feature}/routes`,
-      may: [
-        ...everyFeature,
-        'server',
-        ...(feature === 'inference' ? [...endpoints, ...chatForms] : []),
-        // Whose answers are part of theirs.
-        ...(feature === 'queue' ? ['catalog/routes', 'workspaces/routes'] : []),
-        ...(feature === 'workspaces' ? ['billing/routes'] : []),
-        ...(feature === 'cluster' ? ['operate/routes'] : []),
-      ],
-      packages: ['node:crypto', 'node:events', 'node:stream', 'node:worker_threads', 'typebox'],
-    }),
-  ),
+  ...[
+    'billing',
+    'catalog',
+    'cluster',
+    'engines',
+    'inference',
+    'ledger',
+    'local-models',
+    'operate',
+    'queue',
+    'workspaces',
+  ].map((feature) => ({
+    part: `${feature}/routes`,
+    may: [
+      ...everyFeature,
+      'server',
+      ...(feature === 'inference' ? [...endpoints, ...chatForms] : []),
+      // Whose answers are part of theirs.
+      ...(feature === 'queue' ? ['catalog/routes', 'workspaces/routes'] : []),
+      ...(feature === 'workspaces' ? ['billing/routes'] : []),
+      ...(feature === 'cluster' ? ['operate/routes'] : []),
+      ...(feature === 'local-models' ? ['local-models'] : []),
+    ],
+    packages: ['node:crypto', 'node:events', 'node:stream', 'node:worker_threads', 'typebox'],
+  })),
   ...['billing', 'catalog', 'cluster', 'ledger', 'operate', 'queue', 'store', 'workspaces'].map((feature) => ({
     part: `${feature}/commands`,
     may: [
@@ -672,6 +683,8 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'files/runtime-files.ts',
     'installed.ts',
     'local-models.ts',
+    'operator-models.ts',
+    'routes/local-models.ts',
   ],
   operate: [
     'audit/audit-queries.ts',

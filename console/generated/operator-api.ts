@@ -1030,7 +1030,7 @@ export interface Operations {
           cache_tokens: number | null
         }[]
         download: {
-          state: 'not_downloaded' | 'downloading' | 'failed'
+          state: 'not_downloaded' | 'downloading' | 'paused' | 'failed'
           received_bytes: number
           total_bytes: number
           problem: string | null
@@ -1051,6 +1051,101 @@ export interface Operations {
     query: {}
     body: { url: string }
     answer: { url: string; drained: boolean; in_flight: number }
+  }
+  listLocalModels: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        model: string
+        name: string
+        categories: readonly string[]
+        license: string
+        catalog_models: readonly string[]
+        shipped: boolean
+        state: 'not_downloaded' | 'downloading' | 'paused' | 'ready' | 'failed'
+        waiting: boolean
+        bytes: number
+        received_bytes: number
+        bytes_per_second: number
+        problem: string | null
+        shared_with: readonly string[]
+        memory: {
+          needed_bytes: number
+          available_bytes: number
+          fits: 'now' | 'after_unloading' | 'no'
+          loaded: boolean
+        }
+        requests: number
+      }[]
+      machine: {
+        host: string
+        directory: string
+        disk: { size_bytes: number; free_bytes: number; reserved_bytes: number }
+        memory: {
+          machine_bytes: number
+          budget_bytes: number
+          loaded: readonly { model: string; runtime: 'onnx' | 'llama'; bytes: number; requests: number }[]
+        }
+        runtime: {
+          state: 'not_downloaded' | 'downloading' | 'paused' | 'ready' | 'failed'
+          bytes: number
+          received_bytes: number
+        }
+      }
+    }
+  }
+  pullModel: {
+    path: {}
+    query: {}
+    body: { model: string }
+    answer: {
+      model: string
+      name: string
+      categories: readonly string[]
+      license: string
+      catalog_models: readonly string[]
+      shipped: boolean
+      state: 'not_downloaded' | 'downloading' | 'paused' | 'ready' | 'failed'
+      waiting: boolean
+      bytes: number
+      received_bytes: number
+      bytes_per_second: number
+      problem: string | null
+      shared_with: readonly string[]
+      memory: { needed_bytes: number; available_bytes: number; fits: 'now' | 'after_unloading' | 'no'; loaded: boolean }
+      requests: number
+    }
+  }
+  pauseModel: {
+    path: {}
+    query: {}
+    body: { model: string }
+    answer: {
+      model: string
+      name: string
+      categories: readonly string[]
+      license: string
+      catalog_models: readonly string[]
+      shipped: boolean
+      state: 'not_downloaded' | 'downloading' | 'paused' | 'ready' | 'failed'
+      waiting: boolean
+      bytes: number
+      received_bytes: number
+      bytes_per_second: number
+      problem: string | null
+      shared_with: readonly string[]
+      memory: { needed_bytes: number; available_bytes: number; fits: 'now' | 'after_unloading' | 'no'; loaded: boolean }
+      requests: number
+    }
+  }
+  removeModel: {
+    path: {}
+    query: {}
+    body: { model: string }
+    answer: { model: string; freed_bytes: number; also_gone: readonly string[] }
   }
   listQueues: {
     path: {}
@@ -1429,6 +1524,10 @@ export const operations = {
   listEngines: ['GET', '/admin/v1/engines'],
   drainEngine: ['POST', '/admin/v1/engines/drain'],
   undrainEngine: ['POST', '/admin/v1/engines/undrain'],
+  listLocalModels: ['GET', '/admin/v1/local-models'],
+  pullModel: ['POST', '/admin/v1/local-models/download'],
+  pauseModel: ['POST', '/admin/v1/local-models/pause'],
+  removeModel: ['POST', '/admin/v1/local-models/remove'],
   listQueues: ['GET', '/admin/v1/queues'],
   simulateLimits: ['POST', '/admin/v1/queues/simulate'],
   listReplicas: ['GET', '/admin/v1/replicas'],

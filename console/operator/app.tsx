@@ -2,6 +2,7 @@ import { LocationProvider, Route, Router } from 'preact-iso/router'
 import { isSignedOut } from '../shared/client.ts'
 import { Icon } from '../shared/icon.tsx'
 import {
+  aiModelIcon,
   checklistIcon,
   cpuIcon,
   creditCardIcon,
@@ -26,6 +27,7 @@ import { DraftsPage } from './pages/drafts.tsx'
 import { EnginesPage } from './pages/engines.tsx'
 import { InvoicePage, InvoicesPage } from './pages/invoices.tsx'
 import { KeysPage } from './pages/keys.tsx'
+import { LocalModelsPage } from './pages/local-models.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { QueuePage } from './pages/queue.tsx'
 import { QueuesPage } from './pages/queues.tsx'
@@ -42,6 +44,7 @@ const pages = [
   { path: '/console', title: 'Overview', icon: homeIcon },
   { path: '/console/queues', title: 'Queues', icon: stackIcon, heading: 'Serving' },
   { path: '/console/engines', title: 'Engines', icon: cpuIcon },
+  { path: '/console/models', title: 'Models', icon: aiModelIcon },
   { path: '/console/replicas', title: 'Replicas', icon: serverIcon },
   { path: '/console/catalog', title: 'Catalog', icon: packageIcon },
   { path: '/console/workspaces', title: 'Workspaces', icon: organizationIcon, heading: 'Customers' },
@@ -75,6 +78,7 @@ export function App() {
           <Route path="/console/queues" component={QueuesPage} />
           <Route path="/console/queues/:lane+" component={QueuePage} />
           <Route path="/console/engines" component={EnginesPage} />
+          <Route path="/console/models" component={LocalModelsPage} />
           <Route path="/console/replicas" component={ReplicasPage} />
           <Route path="/console/catalog" component={CatalogPage} />
           <Route path="/console/workspaces" component={WorkspacesPage} />

@@ -25,6 +25,14 @@ export interface ModelPaths {
 
 export type RuntimeName = 'onnx' | 'llama'
 
+/** A model in the memory of a host, as its `/health` lists it. */
+export interface LoadedModel {
+  readonly model: string
+  readonly bytes: number
+  /** How many requests it works on. */
+  readonly requests: number
+}
+
 /** Which loader of the runtime understands the files. */
 export type Loader =
   | 'starter-image'

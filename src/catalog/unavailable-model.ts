@@ -26,6 +26,8 @@ export interface MissingFiles {
   readonly bytes: number
   /** They are being downloaded, or the service will download them. */
   readonly isArriving: boolean
+  /** The operator has paused the download. */
+  readonly isPaused: boolean
 }
 
 /** No deployment of the model serves the workspace. */
@@ -55,7 +57,7 @@ function withoutAnyEngine(id: string): Unavailable {
   return { reason: 'model_not_configured', error: new ApiError('model_not_configured', message, { param: 'model' }) }
 }
 
-function withoutFiles(id: string, { slug, bytes, isArriving }: MissingFiles): Unavailable {
+function withoutFiles(id: string, { slug, bytes, isArriving, isPaused }: MissingFiles): Unavailable {
   const error = (message: string): ApiError =>
     new ApiError('model_not_configured', message, { param: 'model', waitingHelps: isArriving })
   const size = bytesText(bytes)
@@ -63,6 +65,8 @@ function withoutFiles(id: string, { slug, bytes, isArriving }: MissingFiles): Un
     const message = `${id} is being downloaded (${size}). Try again when the download is complete.`
     return { reason: 'downloading', error: error(message) }
   }
-  const message = `${id} is not downloaded (${size}). Download it on the server with: weir models pull ${slug}`
+  const message = isPaused
+    ? `The download of ${id} (${size}) is paused. Resume it on the server with: weir models pull ${slug}`
+    : `${id} is not downloaded (${size}). Download it on the server with: weir models pull ${slug}`
   return { reason: 'not_downloaded', error: error(message) }
 }

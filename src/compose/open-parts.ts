@@ -16,6 +16,7 @@ import { CONFIG_FILE, type Config } from '../config.ts'
 import { byteBudget, type ByteBudget } from '../shared/byte-budget.ts'
 import { diskRoom, type DiskRoom } from '../shared/disk-room.ts'
 import { downloadList } from '../local-models/downloads.ts'
+import { operatorModels } from '../local-models/operator-models.ts'
 import { localFiles } from '../server/files/local.ts'
 import { s3Files } from '../server/files/s3.ts'
 import { urlOf, type Listener } from '../server/server.ts'
@@ -86,9 +87,18 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
     changes: shared.changes,
     log: telemetry.log,
   })
-  const downloads = downloadList()
+  const downloads = downloadList(clock.monotonic)
+  const { local } = models.engines
+  const localModels = operatorModels({
+    local,
+    downloads,
+    catalog: models.catalog,
+    load: shared.admission.ownStatus,
+    diskSpace: () => diskSpace(config.modelsDir),
+    directory: config.modelsDir,
+  })
   const opening = { ...start, ...records, ...shared, ...access, ...models, listeners, memory, images, files, spool }
-  return { ...opening, tracing, pipeline, invoicing, rowLinks, reloads, downloads }
+  return { ...opening, tracing, pipeline, invoicing, rowLinks, reloads, downloads, localModels }
 }
 
 /** The store, the ledger, and the refused requests. */

@@ -1,8 +1,15 @@
+import { availableParallelism, totalmem } from 'node:os'
 import type { ManifestModel } from '../../packages/local-models/contract.ts'
 
 export interface Machine {
   readonly cores: number
   readonly memoryBytes: number
+}
+
+/** A container may have less memory than its machine. */
+export function thisMachine(): Machine {
+  const limit = process.constrainedMemory()
+  return { cores: availableParallelism(), memoryBytes: limit > 0 ? Math.min(limit, totalmem()) : totalmem() }
 }
 
 /** How the engine hosts are set up on this machine. */

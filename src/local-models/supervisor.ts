@@ -5,8 +5,9 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Client, type Dispatcher } from 'undici'
 import { hostProgram } from './installed.ts'
-import type { RuntimeName } from '../../packages/local-models/contract.ts'
+import type { LoadedModel, RuntimeName } from '../../packages/local-models/contract.ts'
 
 export interface SupervisorOptions {
   /** The sockets are created here. Keep the path short: a unix socket's path is limited to about 100 characters. */
@@ -23,6 +24,10 @@ export interface EngineSupervisor {
   socket(runtime: RuntimeName): Promise<string>
   /** The path of that socket, whether or not the host is running. */
   socketPath(runtime: RuntimeName): string
+  /** The models in the memory of a running host. */
+  loaded(runtime: RuntimeName): Promise<readonly LoadedModel[]>
+  /** Frees the memory of a model, once its requests have ended. */
+  unload(runtime: RuntimeName, slug: string): Promise<void>
   /** Gives requests in flight a few seconds to finish, then ends the hosts. */
   stop(): Promise<void>
 }
@@ -45,6 +50,8 @@ const MAX_PATIENCE_MS = 5000
 const FIRST_BACKOFF_MS = 250
 const MAX_BACKOFF_MS = 30_000
 const STOP_GRACE_MS = 5000
+/** How long a host has to answer a question about itself. It may be computing. */
+const ANSWER_MS = 2000
 
 /**
  * Runs one host process for each runtime. A host starts with its first request and again, after a backoff, with the
@@ -117,9 +124,32 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
     }
   }
 
+  /** undefined if no host is running, or it does not answer. */
+  async function ask(runtime: RuntimeName, request: Dispatcher.RequestOptions): Promise<unknown> {
+    if (!hosts[runtime].child) return undefined
+    const limits = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS, connect: { timeout: ANSWER_MS } }
+    const client = new Client('http://host', { socketPath: socketPath(runtime), ...limits })
+    try {
+      return await (await client.request(request)).body.json()
+    } catch {
+      return undefined
+    } finally {
+      await client.destroy()
+    }
+  }
+
   return {
     socket,
     socketPath,
+    async loaded(runtime) {
+      const health = (await ask(runtime, { method: 'GET', path: '/health' })) as
+        | { readonly loaded: readonly LoadedModel[] }
+        | undefined
+      return health?.loaded ?? []
+    },
+    async unload(runtime, slug) {
+      await ask(runtime, { method: 'POST', path: '/unload', body: JSON.stringify({ model: slug }) })
+    },
     async stop() {
       stopping = true
       await Promise.all(runtimes.map((runtime) => stopChild(hosts[runtime].child)))

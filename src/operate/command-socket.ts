@@ -7,7 +7,7 @@ import type { SettingsAnswer } from '../shared/settings.ts'
 import type { Reloads } from '../cluster/changes/change-feed.ts'
 import type { CacheUseEntry } from '../engines/cache-use.ts'
 import type { ContradictedCounts } from '../engines/contradicted-counts.ts'
-import { removeSocket, type ReplicaListing } from './running-service.ts'
+import { removeSocket, type RemovedModel, type ReplicaListing } from './running-service.ts'
 
 /** The service's side of running-service.ts: a unix socket that only its own user can open. */
 
@@ -28,6 +28,8 @@ export interface ServiceCommands {
     /** Records it. Rejects if there is no such replica. */
     drain(name: string, actor: string): Promise<void>
   }
+  /** Removes a local model. Rejects while it is in use. The command records it. */
+  removeModel(slug: string): Promise<RemovedModel>
   /** A link that signs in to a console, once: of a workspace, or of the operator. Rejects when there is no such workspace. */
   consoleLink(workspace: string | undefined): Promise<string>
   /** Lends a key to a command, until the command disconnects. Throws when there is no such workspace. */
@@ -49,6 +51,9 @@ export async function listenForCommands(
     }
     if (request.method === 'POST' && pathname === '/drain') {
       return drain(commands, searchParams, response)
+    }
+    if (request.method === 'POST' && pathname === '/remove-model') {
+      return removeModel(commands, searchParams.get('model') ?? '', response)
     }
     if (request.method === 'POST' && pathname === '/console-link') {
       return sendLink(commands, searchParams.get('workspace') ?? undefined, response)
@@ -112,6 +117,14 @@ function lend(commands: ServiceCommands, query: URLSearchParams, response: Serve
     response.writeHead(400, { 'Content-Type': 'application/json' })
     response.end(`${JSON.stringify({ error: (error as Error).message })}\n`)
   }
+}
+
+function removeModel(commands: ServiceCommands, slug: string, response: ServerResponse): void {
+  response.setHeader('Content-Type', 'application/json')
+  commands.removeModel(slug).then(
+    (removed) => response.writeHead(200).end(JSON.stringify(removed)),
+    (error: Error) => response.writeHead(409).end(JSON.stringify({ error: error.message })),
+  )
 }
 
 function sendLink({ consoleLink }: ServiceCommands, workspace: string | undefined, response: ServerResponse): void {

@@ -38,6 +38,12 @@ export interface ReplicaListing {
   }[]
 }
 
+export interface RemovedModel {
+  readonly removed: readonly string[]
+  readonly alsoGone: readonly string[]
+  readonly freedBytes: number
+}
+
 /** The answer to a command. */
 export type ReloadAnswer =
   | {
@@ -170,6 +176,15 @@ export async function drainReplica(
 ): Promise<{ readonly asked: true } | { readonly error: string } | undefined> {
   const answered = await requestFromAny(dataDir, 'POST', `/drain?${new URLSearchParams(order).toString()}`)
   return answered as { asked: true } | { error: string } | undefined
+}
+
+/** Removes a local model, unless it is in use. undefined when no service is running. */
+export async function removeModelOf(
+  dataDir: string,
+  model: string,
+): Promise<RemovedModel | { readonly error: string } | undefined> {
+  const answered = await requestFromAny(dataDir, 'POST', `/remove-model?${new URLSearchParams({ model }).toString()}`)
+  return answered as RemovedModel | { error: string } | undefined
 }
 
 /** A link that signs in to a console, once: of a workspace, or of the operator. undefined when no service is running. */

@@ -34,6 +34,9 @@ const MAX_RESERVE_BYTES = 2 ** 30
 const RESERVED_PART = 1 / 4
 const MEASUREMENT_MS = 1000
 
+/** What of a disk of this size stays free for the journal and the database. */
+export const reservedBytes = (size: number): number => Math.min(MAX_RESERVE_BYTES, size * RESERVED_PART)
+
 export function diskRoom({ space, now, processes }: DiskRoomOptions): DiskRoom {
   // All writes since the start, in bytes.
   let begun = 0
@@ -48,7 +51,7 @@ export function diskRoom({ space, now, processes }: DiskRoomOptions): DiskRoom {
   async function measureNow(): Promise<void> {
     const endedBefore = ended
     const { size, free } = await space()
-    const reserve = Math.min(MAX_RESERVE_BYTES, size * RESERVED_PART)
+    const reserve = reservedBytes(size)
     // Processes that measure at the same time see the same room. All together use no more than a quarter of the
     // reserve.
     const step = reserve / 4 / processes

@@ -70,14 +70,24 @@ a-name-that-is-…  key_1  a-name-that-is-f…         1    33 %`,
       return text
     }
     const model = { name: '', aliases: [], categories: [], modes: [], endpoints: [], context_length: 1, engine: null }
-    const states = ['ready', 'downloading', 'not downloaded', 'remote', 'no engine'] as const
+    const states = ['ready', 'downloading', 'paused', 'failed', 'not downloaded', 'remote', 'no engine'] as const
     modelsText(
-      states.map((state) => ({ ...model, id: state, pricing: {}, state, size_mb: null })),
+      states.map((state) => ({
+        ...model,
+        id: state,
+        pricing: {},
+        state,
+        size_mb: null,
+        received_bytes: null,
+        problem: null,
+      })),
       { paint, width: 100 },
     )
     assert.deepEqual(painted, [
       ['green', 'ready'],
       ['yellow', 'downloading'],
+      ['yellow', 'paused'],
+      ['red', 'failed'],
       ['yellow', 'not downloaded'],
       ['red', 'no engine'],
     ])

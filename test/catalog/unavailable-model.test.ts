@@ -25,10 +25,13 @@ describe('a model that cannot be called', () => {
     const down = withoutUsableEngine(model(), deployment({}), undefined)
     assert.deepEqual(seen(down).slice(0, 3), ['model_unavailable', 'model_unavailable', 'model'])
     assert.match(down.error.message, /Every engine of a\/b is down/)
-    const files = { slug: 'b', bytes: 5_000_000_000, isArriving: false }
+    const files = { slug: 'b', bytes: 5_000_000_000, isArriving: false, isPaused: false }
     const missing = withoutUsableEngine(model(), deployment({}), files)
     assert.deepEqual(seen(missing), ['not_downloaded', 'model_not_configured', 'model', false])
     assert.match(missing.error.message, /is not downloaded \(.*GB\).*weir models pull b$/)
+    const paused = withoutUsableEngine(model(), deployment({}), { ...files, isPaused: true })
+    assert.deepEqual(seen(paused), ['not_downloaded', 'model_not_configured', 'model', false])
+    assert.match(paused.error.message, /^The download of a\/b \(.*GB\) is paused\. Resume .*weir models pull b$/)
     const arriving = withoutUsableEngine(model(), deployment({}), { ...files, isArriving: true })
     assert.deepEqual(seen(arriving), ['downloading', 'model_not_configured', 'model', true])
   })

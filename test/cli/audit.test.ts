@@ -74,7 +74,7 @@ describe('a command that changes something', () => {
     assert.ok((JSON.parse(entries[3]?.after ?? '') as { revoked: string }).revoked)
     const priced = JSON.parse(entries[5]?.after ?? '') as { pricing: { input_per_million: string } }
     assert.equal(priced.pricing.input_per_million, '0.10')
-    assert.deepEqual(JSON.parse(entries.at(-1)?.before ?? ''), { is_downloaded: false })
+    assert.deepEqual(JSON.parse(entries.at(-1)?.before ?? ''), { state: 'not downloaded', received_bytes: 0 })
     assert.ok(!JSON.stringify(data).includes(key))
   })
 })

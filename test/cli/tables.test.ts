@@ -17,8 +17,17 @@ function assertShows(shown: string, expected: string): void {
 
 describe('on a terminal of 80 columns', () => {
   it('weir models list shows kinds, states and prices, each in its own unit', () => {
-    const model = { name: '', aliases: [], modes: [], endpoints: [], context_length: 1, engine: null }
-    const local = { ...model, state: 'ready', size_mb: 24 } as const
+    const model = {
+      name: '',
+      aliases: [],
+      modes: [],
+      endpoints: [],
+      context_length: 1,
+      engine: null,
+      received_bytes: null,
+      problem: null,
+    }
+    const local = { ...model, state: 'ready', size_mb: 24, received_bytes: 24_000_000 } as const
     const tokens = { input_per_million: '0.20', output_per_million: '0.60', cached_input_per_million: '0.05' }
     const none = { input_per_million: '0.00', output_per_million: '0.00' }
     const data = [
@@ -39,6 +48,8 @@ describe('on a terminal of 80 columns', () => {
       },
       { ...local, id: 'weir/starter-image', categories: ['image'], pricing: { ...none, per_image: '0.001' } },
       { ...local, id: 'openai/whisper-tiny', categories: ['audio'], pricing: { ...none, per_audio_minute: '0.006' } },
+      { ...local, id: 'qwen/qwen3-4b', categories: ['llm'], state: 'paused', size_mb: 2400, pricing: tokens },
+      { ...local, id: 'a/b', categories: ['llm'], state: 'failed', problem: 'no route', pricing: tokens },
       { ...model, id: 'meta/free', categories: ['llm'], state: 'no engine', size_mb: null, pricing: none },
     ] as const
     assertShows(
@@ -49,9 +60,12 @@ qwen/qwen3-8b               llm        not downloaded  5.0 GB  0.20 / 0.60
 thenlper/gte-small          embedding  ready            24 MB  0.03
 weir/starter-image          image      ready            24 MB  0.001/image
 openai/whisper-tiny         audio      ready            24 MB  0.006/min
+qwen/qwen3-4b               llm        paused, 1%      2.4 GB  0.20 / 0.60
+a/b                         llm        failed           24 MB  0.20 / 0.60
 meta/free                   llm        no engine            -  free
 
 Prices exclude GST: input / output per 1M tokens, or the unit that is named.
+a/b could not be downloaded: no route
 Download a model with: weir models pull qwen/qwen3-8b`,
     )
   })

@@ -206,8 +206,8 @@ export default [
   {
     name: 'local-models-fetched-in-reverse',
     file: 'src/local-models/local-models.ts',
-    find: 'for (const name of missing) {',
-    replace: 'for (const name of missing.toReversed()) {',
+    find: 'for (const slug of slugs) if',
+    replace: 'for (const slug of slugs.toReversed()) if',
     tests: ['local-models/local-models'],
   },
   {
@@ -316,9 +316,30 @@ export default [
     tests: ['catalog/lane-settings.http'],
   },
   {
+    name: 'removed-model-downloaded-at-the-next-start',
+    file: 'src/local-models/local-models.ts',
+    find: 'ids.filter((id) => !isStopped(id)),',
+    replace: 'ids,',
+    tests: ['local-models/operator-models.http'],
+  },
+  {
+    name: 'download-ordered-before-a-restart-forgotten',
+    file: 'src/local-models/local-models.ts',
+    find: 'enqueue(ordered, true)',
+    replace: 'enqueue([], true)',
+    tests: ['local-models/operator-models.http'],
+  },
+  {
+    name: 'pause-in-another-process-not-seen',
+    file: 'src/local-models/files/model-files.ts',
+    find: "if (order === 'pause') return end(",
+    replace: 'if (order === undefined) return end(',
+    tests: ['local-models/model-files'],
+  },
+  {
     name: 'no-waiting-for-a-download',
     file: 'src/local-models/local-models.ts',
-    find: " || underway.has(states.get(slug) === 'present' ? RUNTIME_NAME : slug)",
+    find: " || queue.has(states.get(slug) === 'present' ? RUNTIME_NAME : id)",
     replace: '',
     tests: ['local-models/not-downloaded.http'],
   },

@@ -7,7 +7,7 @@ import { within } from '../support/waiting.ts'
 
 const endOf = ({ ended }: RunningCall): Promise<CallEnd> => within(10_000, 'the call ends', ended)
 
-const missing = { slug: 'meta/x', bytes: 1000, isArriving: false }
+const missing = { slug: 'meta/x', bytes: 1000, isArriving: false, isPaused: false }
 
 /** A model whose host starts when the test says so, and whose calls end when they are aborted. */
 function stage() {

@@ -7,6 +7,10 @@ export interface FileServer {
   /** The GET requests that were answered, in order. */
   requests: { path: string; range: string | undefined }[]
   bytesSent: () => number
+  /** The delay before each of the next pieces. */
+  setDelay(ms: number): void
+  /** Breaks every connection. */
+  cut(): void
   close(): Promise<void>
 }
 
@@ -19,6 +23,7 @@ export interface ServedFile {
 export async function fileServer(files: Record<string, ServedFile>, delayMs = 0): Promise<FileServer> {
   const requests: FileServer['requests'] = []
   let sent = 0
+  let delay = delayMs
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '')
     const file = files[path]
@@ -43,7 +48,7 @@ export async function fileServer(files: Record<string, ServedFile>, delayMs = 0)
         const piece = body.subarray(at, at + 65_536)
         sent += piece.length
         response.write(piece)
-        if (delayMs > 0) await setTimeout(delayMs)
+        if (delay > 0) await setTimeout(delay)
       }
       response.end()
     })()
@@ -54,6 +59,8 @@ export async function fileServer(files: Record<string, ServedFile>, delayMs = 0)
     url: `http://127.0.0.1:${port}`,
     requests,
     bytesSent: () => sent,
+    setDelay: (ms) => (delay = ms),
+    cut: () => server.closeAllConnections(),
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections()

@@ -27,6 +27,7 @@ describe('the models a service runs itself', () => {
     local.pullMissing(slugs, {
       progress: () => {},
       ready: () => {},
+      stopped: () => {},
       failed: (slug, reason) => failure.resolve([slug, reason]),
     })
     const [slug, reason] = await within(30_000, 'a pull fails', failure.promise)
@@ -51,7 +52,7 @@ describe('the models a service runs itself', () => {
 
     const failure = Promise.withResolvers<readonly [name: string, reason: string]>()
     const failed = (name: string, reason: string): void => failure.resolve([name, reason])
-    local.pullMissing(['weir/starter-image'], { progress: () => {}, ready: () => {}, failed })
+    local.pullMissing(['weir/starter-image'], { progress: () => {}, ready: () => {}, stopped: () => {}, failed })
     assert.equal(state()?.isArriving, true)
     const [name, reason] = await within(30_000, 'the fetch fails', failure.promise)
     assert.equal(name, RUNTIME_NAME)

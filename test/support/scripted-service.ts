@@ -20,6 +20,7 @@ export async function scriptedService(
     settled: async () => {},
     settings: () => ({ file: null, settings: [], pending: [], problem: null }),
     consoleLink: async () => '',
+    removeModel: async () => ({ removed: [], alsoGone: [], freedBytes: 0 }),
     lendKey: () => ({ key: '', end() {} }),
     ...commands,
   })

@@ -176,6 +176,7 @@ function EngineState({ of: { kind, addresses, download } }: { of: Engine }) {
   if (download) {
     const { state, received_bytes: received, total_bytes: total } = download
     if (state === 'not_downloaded') return <State is="idle">Not downloaded</State>
+    if (state === 'paused') return <State is="idle">Paused</State>
     if (state === 'failed') return <State is="bad">Download failed</State>
     return <State is="warn">{`Downloading, ${percent(total === 0 ? 0 : received / total)}`}</State>
   }

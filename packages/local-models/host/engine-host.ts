@@ -24,7 +24,7 @@ export interface EngineHost {
 /** One runtime, its models in memory, and the HTTP server in front of them. */
 export function engineHost({ runtime, models, paths, memoryBudgetBytes, log }: EngineHostOptions): EngineHost {
   const loaded = loadedModels({ memoryBudgetBytes, log, find })
-  const server = hostServer({ models: loaded, health, log })
+  const server = hostServer({ models: loaded, health, unload: loaded.unload, log })
 
   function find(slug: string): LoadableModel {
     const model = findModel(slug, models)
@@ -50,7 +50,7 @@ export function engineHost({ runtime, models, paths, memoryBudgetBytes, log }: E
       status: 'ok',
       runtime: runtime.name,
       ...(await runtime.describe()),
-      loaded: loaded.loadedSlugs(),
+      loaded: loaded.list(),
       model_bytes: loaded.memoryBytes(),
       active_requests: loaded.activeRequests(),
     }

@@ -7,19 +7,26 @@ import { completions } from './wire/completions.ts'
 import { embeddings } from './wire/embeddings.ts'
 import type { HostCall, ModelPool } from './wire/host-call.ts'
 import { imageGenerations } from './wire/images.ts'
+import { readRequestJson } from './wire/body.ts'
+import { requiredString } from './wire/fields.ts'
 import { sendError, sendJson } from './wire/reply.ts'
 import { ranking, rerank } from './wire/reranking.ts'
 
 export interface HostServerOptions {
   readonly models: ModelPool
   health(): Promise<object>
+  unload(slug: string): Promise<void>
   log(message: string): void
 }
 
 /** An OpenAI-compatible server for the models of one host. */
-export function hostServer({ models, health, log }: HostServerOptions): Server {
+export function hostServer({ models, health, unload, log }: HostServerOptions): Server {
   const routes: Readonly<Record<string, (call: HostCall) => Promise<void>>> = {
     'GET /health': async ({ response }) => sendJson(response, 200, await health()),
+    'POST /unload': async ({ request, response }) => {
+      await unload(requiredString(await readRequestJson(request), 'model'))
+      sendJson(response, 200, {})
+    },
     'POST /v1/chat/completions': chatCompletions,
     'POST /v1/completions': completions,
     'POST /v1/embeddings': embeddings,

@@ -1,3 +1,4 @@
+import type { LoadedModel } from '../contract.ts'
 import { HostError } from './runtime/host-error.ts'
 import type { EngineModel } from './runtime/engine-model.ts'
 import type { ModelPool } from './wire/host-call.ts'
@@ -16,7 +17,9 @@ export interface LoadedModelsOptions {
 }
 
 export interface LoadedModels extends ModelPool {
-  loadedSlugs(): string[]
+  list(): LoadedModel[]
+  /** Frees the memory of a model. One in use stays until its requests have ended. */
+  unload(slug: string): Promise<void>
   memoryBytes(): number
   activeRequests(): number
   close(): Promise<void>
@@ -27,6 +30,8 @@ interface Slot {
   bytes: number
   users: number
   lastUsed: number
+  /** Unloaded as soon as it is idle. */
+  isLeaving?: true
 }
 
 /**
@@ -45,10 +50,14 @@ export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptio
       const [oldest] = idle.sort(([, one], [, other]) => one.lastUsed - other.lastUsed)
       if (!oldest) return
       const [slug, slot] = oldest
-      slots.delete(slug)
       log(`unloading ${slug} to make room`)
-      await (await slot.model).close()
+      await close(slug, slot)
     }
+  }
+
+  async function close(slug: string, slot: Slot): Promise<void> {
+    slots.delete(slug)
+    await (await slot.model).close()
   }
 
   async function load(loadable: LoadableModel, slot: Slot): Promise<EngineModel> {
@@ -82,16 +91,24 @@ export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptio
 
   return {
     async use(slug, work) {
-      const slot = slotFor(find(slug))
+      const loadable = find(slug)
+      const slot = slotFor(loadable)
       try {
         return await work(await slot.model)
       } finally {
         slot.users--
         slot.lastUsed = ++uses
+        if (slot.isLeaving && slot.users === 0 && slots.get(loadable.slug) === slot) await close(loadable.slug, slot)
         await makeRoom()
       }
     },
-    loadedSlugs: () => [...slots.keys()],
+    list: () => [...slots].map(([model, { bytes, users }]) => ({ model, bytes, requests: users })),
+    async unload(slug) {
+      const slot = slots.get(slug)
+      if (!slot) return
+      if (slot.users === 0) await close(slug, slot)
+      else slot.isLeaving = true
+    },
     memoryBytes,
     activeRequests: () => slots.values().reduce((sum, slot) => sum + slot.users, 0),
     async close() {

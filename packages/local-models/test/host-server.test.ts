@@ -19,12 +19,14 @@ describe('the server of the engine host', () => {
   let client: Client
   let abilities: Partial<EngineModel> = {}
   const logged: string[] = []
+  const unloaded: string[] = []
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'weir-wire-'))
     server = hostServer({
       models: { use: (_slug, work) => work({ memoryBytes: 0, close: async () => {}, ...abilities }) },
       health: async () => ({ status: 'ok' }),
+      unload: async (slug) => void unloaded.push(slug),
       log: (message) => logged.push(message),
     })
     const socketPath = join(directory, 'host.sock')
@@ -56,6 +58,16 @@ describe('the server of the engine host', () => {
       yield* events
     }
   const prompt: TextEvent = { kind: 'prompt', promptTokens: 3, cachedTokens: 1 }
+
+  it('unloads a model', async () => {
+    assert.deepEqual(await post('/unload', { model }), { status: 200, text: '{}' })
+    assert.deepEqual(unloaded, [model])
+    assert.deepEqual(await errorOf('/unload', {}), {
+      status: 400,
+      code: 'missing_required_parameter',
+      param: 'model',
+    })
+  })
 
   it('collects a chat from the events of the model, and counts its prompt once', async () => {
     const seeds: (number | undefined)[] = []

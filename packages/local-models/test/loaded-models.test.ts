@@ -56,6 +56,22 @@ describe('loaded models', () => {
     assert.deepEqual(events, ['load a', 'close a'])
   })
 
+  it('are listed, and leave when they are unloaded, after their requests', async () => {
+    const { models, events } = pool(100)
+    await models.use('a', async () => {})
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const using = models.use('b', () => promise)
+    await models.unload('a')
+    await models.unload('b')
+    await models.unload('unknown')
+    assert.deepEqual(events, ['load a', 'load b', 'close a'])
+    assert.deepEqual(models.list(), [{ model: 'b', bytes: 40, requests: 1 }])
+    resolve()
+    await using
+    assert.deepEqual(events, ['load a', 'load b', 'close a', 'close b'])
+    assert.deepEqual(models.list(), [])
+  })
+
   it('retry a failed load with the next request', async () => {
     const { models, events } = pool(100)
     await assert.rejects(

@@ -4,6 +4,7 @@ import { endpointsOf, modesOf, type EngineDescription, type Model } from '../mod
 import { bothStates, modelFiles, type FilesState, type ModelFiles } from '../../local-models/files/model-files.ts'
 import { runtimeFiles, type RuntimeFiles } from '../../local-models/files/runtime-files.ts'
 import { isDumbTerminal } from '../../config.ts'
+import { removeModelOf } from '../../operate/running-service.ts'
 import { hasLedger } from '../../store/open.ts'
 import { findModel, modelBytes, whyUnknown } from '../../local-models/installed.ts'
 import type { ModelPrices } from '../../billing/rating/image-prices.ts'
@@ -22,16 +23,20 @@ import { renderTable, type Column } from '../../cli/terminal/table.ts'
 import type { View } from '../../cli/terminal/view.ts'
 
 export const models: Command = {
-  summary: 'list models; download or remove those that Weir runs itself',
+  summary: 'list models; download, pause or remove those that Weir runs itself',
   help: `weir models list
 weir models pull SLUG
+weir models pause SLUG
 weir models remove SLUG
 
 "list" shows the models of the catalog, with list prices in AUD excluding GST,
 and whether the models that Weir runs itself are downloaded. "pull" downloads
 and verifies a model, and what models need to run if it is not there yet. It
 resumes after an interruption, and a running service uses the model as soon as
-it is complete. "remove" deletes its files.`,
+it is complete. "pause" stops its download, here or in a running service, and
+keeps what has arrived until "pull" continues. "remove" deletes its files; a
+running service refuses that while it works on requests to the model. What is
+paused or removed is not downloaded by the next start.`,
   async run(args) {
     const flags = parseFlags(args, {}, 2)
     const [action, slug] = flags.positionals
@@ -43,17 +48,21 @@ it is complete. "remove" deletes its files.`,
       const data = config.catalog.read().map((model) => viewOf(model, files, runtime.stateOf()))
       return flags.print({ object: 'list', data }, (shown) => modelsText(data, shown))
     }
-    if (action !== 'pull' && action !== 'remove') throw new UsageError('choose an action: list, pull or remove')
+    const act = actions.get(action ?? '')
+    if (!act) throw new UsageError('choose an action: list, pull, pause or remove')
     if (!slug) throw new UsageError(`give the slug of a model: weir models ${action} SLUG`)
     const known = findModel(slug) ?? listedLocal(config.catalog.read(), slug)
     if (!known) throw new UsageError(whyUnknown(slug))
     const id = known.catalog.id
-    const act = (): Promise<void> => (action === 'pull' ? pull(flags, files, runtime, id) : remove(flags, files, id))
+    const call = { flags, files, runtime, slug: id, dataDir: config.dataDir }
     // Models may be downloaded before the first start creates a ledger.
-    if (!hasLedger(config)) return act()
-    const state = async (): Promise<object> => ({ is_downloaded: files.isPresent(id) })
+    if (!hasLedger(config)) return act(call)
+    const state = async (): Promise<object> => ({
+      state: LOCAL_STATES[files.stateOf(id)],
+      received_bytes: files.receivedBytes(id),
+    })
     return withStore(flags, { changes: false }, ({ record }) =>
-      record({ action: `${action}Model`, subject: id, body: undefined, state }, act),
+      record({ action: `${action}Model`, subject: id, body: undefined, state }, () => act(call)),
     )
   },
 }
@@ -63,10 +72,19 @@ function explainFailure(error: unknown): never {
   throw new CommandFailed((error as Error).message, { cause: error })
 }
 
-async function pull(flags: Flags, files: ModelFiles, runtime: RuntimeFiles, slug: string): Promise<void> {
+interface Call {
+  readonly flags: Flags
+  readonly files: ModelFiles
+  readonly runtime: RuntimeFiles
+  readonly slug: string
+  readonly dataDir: string
+}
+
+async function pull({ flags, files, runtime, slug }: Call): Promise<void> {
   const { stderr } = process
   const screen = stderr.isTTY ? openScreen(stderr, { hasBlock: !isDumbTerminal() }) : undefined
   const onProgress = (progress: Progress): void => screen?.setBlock([progressBar(progress, stderr.columns)])
+  if (files.orderOf(slug) !== undefined) files.setOrder(slug, undefined)
   await runtime
     .pull({ onProgress })
     .then(() => files.pull(slug, { onProgress }))
@@ -75,11 +93,32 @@ async function pull(flags: Flags, files: ModelFiles, runtime: RuntimeFiles, slug
   flags.print({ model: slug, state: 'ready' }, () => `${slug} is ready.`)
 }
 
-async function remove(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
-  const { removed, alsoGone } = await files.remove(slug).catch(explainFailure)
-  const others = alsoGone.length > 0 ? ` That also removed ${alsoGone.join(', ')}, which shared its files.` : ''
-  flags.print({ model: slug, removed, also_gone: alsoGone }, () => `${slug} has been removed.${others}`)
+async function pause({ flags, files, slug }: Call): Promise<void> {
+  if (files.isPresent(slug)) throw new CommandFailed(`${slug} is downloaded, so there is nothing to pause.`)
+  files.setOrder(slug, 'pause')
+  const received = files.receivedBytes(slug)
+  flags.print(
+    { model: slug, state: 'paused', received_bytes: received },
+    () => `${slug} is paused, with ${bytesText(received)} on the disk. Continue with: weir models pull ${slug}`,
+  )
 }
+
+async function remove({ flags, files, slug, dataDir }: Call): Promise<void> {
+  const answer = (await removeModelOf(dataDir, slug)) ?? (await files.remove(slug).catch(explainFailure))
+  if ('error' in answer) throw new CommandFailed(answer.error)
+  const { removed, alsoGone, freedBytes } = answer
+  const others = alsoGone.length > 0 ? ` That also removed ${alsoGone.join(', ')}, which shared its files.` : ''
+  flags.print(
+    { model: slug, removed, also_gone: alsoGone, freed_bytes: freedBytes },
+    () => `${slug} has been removed. ${bytesText(freedBytes)} of the disk are free again.${others}`,
+  )
+}
+
+const actions: ReadonlyMap<string, (call: Call) => Promise<void>> = new Map([
+  ['pull', pull],
+  ['pause', pause],
+  ['remove', remove],
+])
 
 interface ModelView {
   readonly id: string
@@ -91,8 +130,12 @@ interface ModelView {
   readonly context_length: number
   readonly pricing: ModelPrices
   readonly engine: string | null
-  readonly state: 'ready' | 'downloading' | 'not downloaded' | 'remote' | 'no engine'
+  readonly state: (typeof LOCAL_STATES)[FilesState] | 'remote' | 'no engine'
   readonly size_mb: number | null
+  /** How much of a local model is on the disk. */
+  readonly received_bytes: number | null
+  /** Why the last download failed. */
+  readonly problem: string | null
 }
 
 const engineOf = (model: Model): EngineDescription | undefined => model.serverless?.engine ?? model.dedicated[0]?.engine
@@ -122,13 +165,23 @@ function viewOf(model: Model, files: ModelFiles, runtime: FilesState): ModelView
     engine: engine?.kind ?? null,
     state: local ? LOCAL_STATES[bothStates(files.stateOf(local.catalog.id), runtime)] : engine ? 'remote' : 'no engine',
     size_mb: local ? Math.round(modelBytes(local) / 1_000_000) : null,
+    received_bytes: local ? files.receivedBytes(local.catalog.id) : null,
+    problem: (local && files.problemOf(local.catalog.id)) ?? null,
   }
 }
 
-const LOCAL_STATES = { present: 'ready', arriving: 'downloading', missing: 'not downloaded' } as const
+const LOCAL_STATES = {
+  present: 'ready',
+  arriving: 'downloading',
+  paused: 'paused',
+  failed: 'failed',
+  missing: 'not downloaded',
+} as const
 const TONES = {
   ready: 'green',
   downloading: 'yellow',
+  paused: 'yellow',
+  failed: 'red',
   'not downloaded': 'yellow',
   remote: undefined,
   'no engine': 'red',
@@ -137,10 +190,15 @@ const TONES = {
 const COLUMNS: readonly Column<ModelView>[] = [
   { title: 'MODEL', cell: ({ id }) => id },
   { title: 'KIND', cell: ({ categories }) => categories.join(', ') },
-  { title: 'STATE', cell: ({ state }) => state, tone: ({ state }) => TONES[state] },
+  { title: 'STATE', cell: stateText, tone: ({ state }) => TONES[state] },
   { title: 'SIZE', cell: ({ size_mb: size }) => (size === null ? null : bytesText(size * 1_000_000)), align: 'right' },
   { title: 'A$ PER 1M', cell: ({ pricing }) => shortPrices(pricing) },
 ]
+
+function stateText({ state, size_mb: size, received_bytes: received }: ModelView): string {
+  const isPartial = (state === 'downloading' || state === 'paused') && size !== null && received !== null
+  return isPartial ? `${state}, ${Math.floor((100 * received) / Math.max(1, size * 1_000_000))}%` : state
+}
 
 export function modelsText(data: readonly ModelView[], view: View): string {
   const missing = data.find(({ state }) => state === 'not downloaded')
@@ -148,6 +206,7 @@ export function modelsText(data: readonly ModelView[], view: View): string {
     renderTable(data, COLUMNS, view),
     '',
     'Prices exclude GST: input / output per 1M tokens, or the unit that is named.',
+    ...data.flatMap(({ id, problem }) => (problem === null ? [] : [`${id} could not be downloaded: ${problem}`])),
     ...(missing ? [`Download a model with: weir models pull ${missing.id}`] : []),
   ].join('\n')
 }

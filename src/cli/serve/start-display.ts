@@ -46,6 +46,7 @@ export function startDisplay({ stdout, stderr }: typeof process, { isJson }: { i
         progress: (progress) => screen?.setBlock([progressBar(progress, viewOn(terminal ?? stdout).width - 1)]),
         ready,
         failed: () => screen?.setBlock([]),
+        stopped: () => screen?.setBlock([]),
       },
       ...(screen && stderr.isTTY ? { log: terminalLog(screen, view.paint) } : {}),
     },

