@@ -250,7 +250,7 @@ describe('[X5] requests that were refused', () => {
     // A connection may have a hundred requests waiting.
     for (const client of clients) client.send(lines.repeat(50))
     await read(weir.chat({ temperature: 9 }))
-    await eventually('all are counted', async () => countsOf(await refusedOf(weir))['unknown_url'] === 2000)
+    await eventually('all are counted', async () => countsOf(await refusedOf(weir))['unknown_url'] === 2000, 60_000)
     const { newest } = await refusedOf(weir, '?limit=1000')
     assert.deepEqual(newest.map(({ error_code: code }) => code).toSorted(), [
       'invalid_value',
