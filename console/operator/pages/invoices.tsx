@@ -65,7 +65,9 @@ export function InvoicesPage() {
         {(documents) =>
           documents.length === 0 ? (
             <NoInvoices state={state}>
-              <Empty title="No invoice has been issued yet" />
+              <Empty title="No invoice has been issued yet">
+                <a href="/console/invoices/drafts">See the drafts of a month</a>
+              </Empty>
             </NoInvoices>
           ) : (
             <Table

@@ -204,12 +204,7 @@ function HealthTiles({
     ],
     ['Database', '/console/replicas', database === 'up' ? 'good' : 'bad', database === 'up' ? 'Up' : 'Does not answer'],
     ['Redis', '/console/replicas', ...redisStates[coordination]],
-    [
-      'Disk',
-      '/console/replicas',
-      freeShare < DISK_LOW ? 'warn' : 'good',
-      `${bytesText(disk.free_bytes)} of ${bytesText(disk.size_bytes)} free`,
-    ],
+    ['Disk', '/console/replicas', freeShare < DISK_LOW ? 'warn' : 'good', `${bytesText(disk.free_bytes)} free`],
   ]
   return (
     <dl class="figures health" aria-label="Health">

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
 import { count, exactPicoAud } from '../../shared/format.ts'
-import { Figures, PageHead, State, Table } from '../../shared/parts.tsx'
+import { checklistIcon } from '../../shared/icons.ts'
+import { Empty, Figures, PageHead, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 
 /** Recomputes the ledger and lists what does not match. */
@@ -19,7 +20,11 @@ export function ReconcilePage() {
       <Problem of={action} />
       <div class="stack" aria-live="polite">
         {result === undefined ? (
-          <p class="soft">With many millions of rows this takes a while. It delays no requests.</p>
+          <Empty icon={checklistIcon} title="Nothing was compared yet">
+            “Reconcile now” shows what does not add up. With many millions of rows it takes a while. It delays no
+            requests.
+            <code>npx weir reconcile</code>
+          </Empty>
         ) : (
           <>
             <State is={result.fits ? 'good' : 'bad'}>

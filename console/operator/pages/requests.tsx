@@ -102,7 +102,7 @@ function Sender({ of: { workspace, key_id } }: { of: Sent }) {
   return (
     <>
       <a href={workspacePath(workspace)}>{workspace}</a>
-      <div class="small soft name-cell">{key_id === null ? 'other keys' : <code>{key_id}</code>}</div>
+      <div class="small soft unbroken">{key_id === null ? 'other keys' : <code>{key_id}</code>}</div>
     </>
   )
 }

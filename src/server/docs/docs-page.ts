@@ -38,10 +38,10 @@ export function docsPage(
 <link rel="stylesheet" href="${assets.style}"><script src="${assets.script}" defer></script></head><body>
 <a class="skip" href="#content">Skip to the content</a>
 <nav aria-label="Operations"><p class="title">${markImage}${escapeHtml(api.title)}</p>
+<scheme-switch role="group" aria-label="Colours"><button type="button" value="light">Light</button><button type="button" value="dark">Dark</button><button type="button" value="system">System</button></scheme-switch>
 <input type="search" aria-label="Search operations, fields and errors" placeholder="Search ( / )" autocomplete="off" hidden>
 <div id="found" hidden></div><p role="status"></p>
-<div id="operations">${navigation.join('')}<a href="#errors">Errors</a><a href="${api.documentPath}">openapi.json</a><a href="/console">Console</a></div>
-<scheme-switch role="group" aria-label="Colours"><button type="button" value="light">Light</button><button type="button" value="dark">Dark</button><button type="button" value="system">System</button></scheme-switch></nav>
+<div id="operations">${navigation.join('')}<a href="#errors">Errors</a><a href="${api.documentPath}">openapi.json</a><a href="/console">Console</a></div></nav>
 <main id="content">
 <section id="introduction"><h1>${escapeHtml(api.title)} API</h1>
 <p>The base address is <code>${ORIGIN}${escapeHtml(api.base)}</code>.</p>

@@ -1,4 +1,5 @@
-import { commentDiscussionIcon } from '../../../shared/icons.ts'
+import { Icon } from '../../../shared/icon.tsx'
+import { codeIcon, commentDiscussionIcon, historyIcon, plusIcon, slidersIcon } from '../../../shared/icons.ts'
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../../../shared/action.tsx'
@@ -83,15 +84,19 @@ export function Chat({
       <FollowedLoad />
       <div class="row chat-bar">
         <button type="button" disabled={exchanges.length === 0} onClick={() => open(undefined)}>
+          <Icon of={plusIcon} />
           New chat
         </button>
         <button type="button" aria-haspopup="dialog" onClick={() => setSheet('history')}>
+          <Icon of={historyIcon} />
           History
         </button>
         <button type="button" aria-haspopup="dialog" onClick={() => settingsSheet.current?.showModal()}>
+          <Icon of={slidersIcon} />
           Settings
         </button>
         <button type="button" aria-haspopup="dialog" onClick={() => setSheet('code')}>
+          <Icon of={codeIcon} />
           Show code
         </button>
       </div>
