@@ -72,7 +72,9 @@ const partlyPaid: PrintableInvoice['balance'] = {
 
 /** In digits. Points and commas are about half as wide. */
 function widthIn(figure: string): number {
-  return figure.split('').reduce((sum, character) => sum + (/\d/.test(character) ? 572 : character === '-' ? 322 : 268), 0)
+  return figure
+    .split('')
+    .reduce((sum, character) => sum + (/\d/.test(character) ? 572 : character === '-' ? 322 : 268), 0)
 }
 
 /** What is on the pages, and how many lines are drawn across them. */
