@@ -992,6 +992,32 @@ export interface Operations {
       needs_restart: readonly { key: string; value: string }[]
     }
   }
+  getModel: {
+    path: { model: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      name: string
+      description: string
+      aliases: readonly string[]
+      categories: readonly string[]
+      context_length: number
+      max_completion_tokens: number
+      pricing: {
+        input_per_million?: string
+        output_per_million?: string
+        cached_input_per_million?: string
+        per_image?: string
+        image_prices?: readonly {
+          size: string
+          quality?: 'standard' | 'hd' | 'low' | 'medium' | 'high'
+          per_image: string
+        }[]
+        per_audio_minute?: string
+      }
+    }
+  }
   previewCatalog: {
     path: {}
     query: {}
@@ -1272,7 +1298,14 @@ export interface Operations {
   }
   usageReport: {
     path: {}
-    query: { workspace?: string; from: string; to: string; group_by?: 'model' | 'key' | 'workspace' }
+    query: {
+      workspace?: string
+      from: string
+      to: string
+      model?: string
+      key?: string
+      group_by?: 'model' | 'key' | 'workspace'
+    }
     body: undefined
     answer: {
       object: 'usage.report'
@@ -1307,6 +1340,38 @@ export interface Operations {
         audio_ms: number
         amount: string
         series: readonly { at: number; requests: number; amount: string }[]
+      }[]
+    }
+  }
+  latencyReport: {
+    path: {}
+    query: { workspace?: string; from: string; to: string; model?: string; key?: string }
+    body: undefined
+    answer: {
+      object: 'latency.report'
+      unit: 'hour' | 'day'
+      requests: number
+      of_requests: number
+      is_complete: boolean
+      buckets: readonly {
+        at: number
+        requests: number
+        failed: number
+        queue_wait_ms: { p50: number | null; p95: number | null }
+        first_token_ms: { p50: number | null; p95: number | null }
+        duration_ms: { p50: number | null; p95: number | null }
+      }[]
+      groups: readonly {
+        group: string
+        requests: number
+        buckets: readonly {
+          at: number
+          requests: number
+          failed: number
+          queue_wait_ms: { p50: number | null; p95: number | null }
+          first_token_ms: { p50: number | null; p95: number | null }
+          duration_ms: { p50: number | null; p95: number | null }
+        }[]
       }[]
     }
   }
@@ -1520,6 +1585,7 @@ export const operations = {
   reconcile: ['GET', '/admin/v1/reconcile'],
   reloadAccounts: ['POST', '/admin/v1/accounts/reload'],
   reloadCatalog: ['POST', '/admin/v1/catalog/reload'],
+  getModel: ['GET', '/admin/v1/models/{model}'],
   previewCatalog: ['POST', '/admin/v1/catalog/preview'],
   listEngines: ['GET', '/admin/v1/engines'],
   drainEngine: ['POST', '/admin/v1/engines/drain'],
@@ -1536,6 +1602,7 @@ export const operations = {
   setLaneLimits: ['PUT', '/admin/v1/queues/{lane}'],
   clearLaneLimits: ['DELETE', '/admin/v1/queues/{lane}'],
   usageReport: ['GET', '/admin/v1/reports/usage'],
+  latencyReport: ['GET', '/admin/v1/reports/latency'],
   newestRequests: ['GET', '/admin/v1/reports/newest'],
   listRequests: ['GET', '/admin/v1/requests'],
   operatorHealth: ['GET', '/admin/v1/health'],

@@ -28,6 +28,7 @@ import { EnginesPage } from './pages/engines.tsx'
 import { InvoicePage, InvoicesPage } from './pages/invoices.tsx'
 import { KeysPage } from './pages/keys.tsx'
 import { LocalModelsPage } from './pages/local-models.tsx'
+import { ModelPage } from './pages/model.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { QueuePage } from './pages/queue.tsx'
 import { QueuesPage } from './pages/queues.tsx'
@@ -79,6 +80,7 @@ export function App() {
           <Route path="/console/queues/:lane+" component={QueuePage} />
           <Route path="/console/engines" component={EnginesPage} />
           <Route path="/console/models" component={LocalModelsPage} />
+          <Route path="/console/models/:model+" component={ModelPage} />
           <Route path="/console/replicas" component={ReplicasPage} />
           <Route path="/console/catalog" component={CatalogPage} />
           <Route path="/console/workspaces" component={WorkspacesPage} />

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { UsageSums } from '../../src/billing/usage/usage-sums.ts'
-import { latencyOverview } from '../../src/billing/usage/routes/latency-overview.ts'
+import { latencyOfWorkspaces, latencyOverview } from '../../src/billing/usage/routes/latency-overview.ts'
 import { monthOverview, requestList, usageOverview } from '../../src/billing/usage/routes/reports.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import type { ReportStore, SampledRequest } from '../../src/billing/usage/report-store.ts'
@@ -279,6 +279,45 @@ describe('how long requests took', () => {
       ],
     )
     assert.equal((await overview(4)).report.is_complete, false)
+  })
+
+  it('over all workspaces is sampled in each of those that cost most, by its own index', async () => {
+    const { store, queries } = asked<ReportStore>({
+      usageOverTime: ({ workspaceId }: { workspaceId: string | undefined }) => [
+        { at: from, ...sums(workspaceId === undefined ? 9000 : 2, 1n) },
+      ],
+      largestGroups: () => ['ws-1', 'ws-2'],
+      sampledRequests: ({ workspaceId }: { workspaceId: string }) =>
+        workspaceId === 'ws-1' ? [request(from, 'a'), request(from + HOUR_MS, 'a')] : [request(from + 1, 'a')],
+    })
+    const days = { from: '2026-07-01', to: '2026-07-01', model: 'a' }
+    const report = (await latencyOfWorkspaces(store, days, from + 2 * HOUR_MS, (id) => `name of ${id}`)) as Report
+    assert.deepEqual([report.requests, report.of_requests, report.is_complete], [3, 9000, false])
+    assert.deepEqual(
+      report.groups.map(({ group, requests }) => [group, requests]),
+      [
+        ['name of ws-1', 2],
+        ['name of ws-2', 1],
+      ],
+    )
+    assert.deepEqual(
+      report.buckets.map(({ at, requests }) => [at, requests]),
+      [
+        [from, 2],
+        [from + HOUR_MS, 1],
+      ],
+    )
+    const samples = queries.filter(([name]) => name === 'sampledRequests').map(([, it]) => it)
+    assert.deepEqual(
+      samples.map((it) => [it['workspaceId'], it['model'], it['spans'], it['rowsOfEach']]),
+      ['ws-1', 'ws-2'].map((id) => [id, 'a', [{ from, to: from + HOUR_MS }], 5000]),
+    )
+    assert.partialDeepStrictEqual(queries.find(([name]) => name === 'largestGroups')?.[1], {
+      workspaceId: undefined,
+      groupBy: 'workspace',
+      model: 'a',
+      limit: 6,
+    })
   })
 
   it('is by key on request', async () => {

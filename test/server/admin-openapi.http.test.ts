@@ -131,6 +131,7 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'post /admin/v1/local-models/pause', body: { model: 'qwen/qwen3-8b' } },
   { operation: 'post /admin/v1/local-models/remove', body: { model: 'qwen/qwen3-8b' } },
   { operation: 'get /admin/v1/local-models' },
+  { operation: 'get /admin/v1/models/{model}', path: () => '/admin/v1/models/meta/test-8b' },
   { operation: 'post /admin/v1/catalog/preview' },
   {
     operation: 'put /admin/v1/queues/{lane}',
@@ -151,6 +152,10 @@ const everyAsk = (): readonly Ask[] => [
   {
     operation: 'get /admin/v1/reports/usage',
     path: () => '/admin/v1/reports/usage?from=2026-11-01&to=2026-11-30',
+  },
+  {
+    operation: 'get /admin/v1/reports/latency',
+    path: () => '/admin/v1/reports/latency?from=2026-11-01&to=2026-11-30&model=meta/test-8b',
   },
   { operation: 'get /admin/v1/reports/newest' },
   { operation: 'get /admin/v1/health' },

@@ -3,6 +3,7 @@ import { Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { modelPath } from '../paths.ts'
 
 /** What the catalog file would change, before it is applied. */
 
@@ -99,7 +100,10 @@ function rowsOf({ model, change, fields }: Change): readonly Row[] {
 }
 
 const columns = [
-  { title: 'Model', cell: (row: Row) => row.model },
+  {
+    title: 'Model',
+    cell: ({ model, change }: Row) => (change === 'added' ? model : <a href={modelPath(model)}>{model}</a>),
+  },
   {
     title: 'Change',
     cell: ({ change }: Row) => (

@@ -5,6 +5,7 @@ import { useData } from '../../shared/data.ts'
 import { count, milliseconds, percent } from '../../shared/format.ts'
 import { Empty, Figures, PageHead, Ready, State, type Health } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { modelPath } from '../paths.ts'
 
 /** The models that Weir can run on this machine: their downloads, their files, and whether they fit its memory. */
 
@@ -167,6 +168,13 @@ function Name({ of: { model, name, categories, bytes, catalog_models: listed } }
       <div class="small soft">
         {categories.join(', ')}, {bytesText(bytes)}
         {listed.length === 0 ? <div>Not in the catalog: callers cannot call it.</div> : null}
+        {listed.map((id) => (
+          <div key={id}>
+            <a href={modelPath(id)} aria-label={`Requests and times of ${id}`}>
+              Requests and times
+            </a>
+          </div>
+        ))}
       </div>
     </div>
   )

@@ -9,6 +9,7 @@ import { Field, Form } from '../../shared/form.tsx'
 import { Code, Empty, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Lane, type Sample } from '../api.ts'
 import { live } from '../live.ts'
+import { modelPath } from '../paths.ts'
 
 /** One lane over the last minutes, and what other limits would do. */
 export function QueuePage() {
@@ -23,7 +24,13 @@ export function QueuePage() {
   const now = samples.length > 0 ? laneIn(samples.at(-1) as Sample, lane) : undefined
   return (
     <>
-      <PageHead title={lane} about="The last ten minutes, live." />
+      <PageHead title={lane} about="The last ten minutes, live.">
+        {now === undefined ? null : (
+          <a class="button" href={modelPath(modelOf(lane))}>
+            Waits and times of earlier days
+          </a>
+        )}
+      </PageHead>
       <Stale is={isStale} />
       {samples.length === 0 ? (
         <Loading />
@@ -80,6 +87,9 @@ export function QueuePage() {
     </>
   )
 }
+
+/** The lane of reserved capacity has the workspace after its model. */
+const modelOf = (lane: string): string => lane.split('@')[0] ?? lane
 
 const laneIn = ({ lanes }: Sample, name: string): Lane | undefined => lanes.find((it) => it.lane === name)
 

@@ -1,11 +1,13 @@
 import { useRoute } from 'preact-iso/router'
 import { useData } from '../../shared/data.ts'
 import { count, milliseconds } from '../../shared/format.ts'
+import { ModelHistory } from '../../shared/model-history.tsx'
 import { Facts, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { RequestCode } from '../../shared/request-code.tsx'
 import { api, type ModelDetail } from '../api.ts'
-import { categoryNames, contextOf, pricesOf } from '../model-facts.ts'
+import { categoryNames, contextOf, modelPath, pricesOf } from '../model-facts.ts'
 import { firstRequest } from '../samples.ts'
+import { session } from '../session.ts'
 import { Availability } from './models.tsx'
 
 /** One model: what it takes, what it costs, and how to call it. */
@@ -46,6 +48,10 @@ function Model({ model }: { model: ModelDetail }) {
                 ['Categories', model.model_categories.map((it) => categoryNames[it]).join(', ')],
                 ['Context', contextOf(model)],
                 ['Longest answer', `${count(model.max_completion_tokens)} tokens`],
+                [
+                  'Rate limit',
+                  `${count(session.value?.requests_per_minute ?? 0)} requests a minute, all models together`,
+                ],
                 ['Modes', model.modes.join(', ') || 'none'],
                 ...pricesOf(model).map(([name, price, unit]) => [name, `${price} ${unit}`] as const),
               ]}
@@ -99,6 +105,20 @@ function Model({ model }: { model: ModelDetail }) {
           ) : null}
         </div>
       </div>
+      <ModelHistory
+        model={model.id}
+        path={modelPath(model.id)}
+        kind="model"
+        nameOf={(id) => id}
+        load={async ({ from, to }, signal) => {
+          const query = { from, to, model: model.id }
+          const [report, latency] = await Promise.all([
+            api('usageReport', { query, signal }),
+            api('latencyReport', { query, signal }),
+          ])
+          return { report, latency }
+        }}
+      />
     </>
   )
 }

@@ -6,12 +6,12 @@ import { brief, count, milliseconds, percent } from '../../shared/format.ts'
 import { Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
 import { PeriodChoice, periodIn } from '../../shared/period.tsx'
 import { REFUSED_SHOWN, RefusedSection } from '../../shared/refused.tsx'
+import { TimesAndFailures } from '../../shared/times-and-failures.tsx'
 import { UsageCharts } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
 import { RequestsTable, RequestSearch, type RequestFilter } from '../requests.tsx'
 import { Month } from '../month.tsx'
-import { TimesAndFailures } from '../times-and-failures.tsx'
 
 /** What the workspace used and what it cost. The period, the grouping and the filter are in the address. */
 

@@ -1,8 +1,10 @@
 import { Type } from 'typebox'
 import { catalogDiff } from '../catalog-diff.ts'
 import type { Catalog } from '../catalog.ts'
-import type { CatalogSource } from '../file.ts'
+import { priceListSchema, type CatalogSource } from '../file.ts'
+import { listPrices } from '../list-prices.ts'
 import { lossesIn } from '../lost-prices.ts'
+import { ApiError } from '../../shared/errors.ts'
 import { ConfigError } from '../../shared/checked-yaml.ts'
 import type { PendingSetting } from '../../shared/settings.ts'
 import { EXAMPLE_MODEL, nullable } from '../../server/common-schema.ts'
@@ -45,8 +47,38 @@ const previewSchema = Type.Object({
   ),
 })
 
+const modelSchema = Type.Object({
+  id: Type.String({ example: EXAMPLE_MODEL }),
+  name: Type.String({ example: 'SmolLM2 135M Instruct (Q4_1)' }),
+  description: Type.String(),
+  aliases: Type.Array(Type.String({ example: 'smollm2' })),
+  categories: Type.Array(Type.String({ example: 'llm' })),
+  context_length: Type.Integer({ example: 8192 }),
+  max_completion_tokens: Type.Integer({ example: 2048 }),
+  pricing: priceListSchema,
+})
+
 export function catalogRoutes(parts: CatalogParts): readonly OperatorRoute[] {
   return [
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/models/{model+}',
+      id: 'getModel',
+      summary: 'A model of the catalog',
+      description: 'What the catalog says about a model, with its list prices in AUD excluding GST.',
+      parameters: { model: { description: 'The id of a model. Slashes need no escaping.', example: EXAMPLE_MODEL } },
+      response: jsonResponse(modelSchema),
+      errors: ['not_found'],
+      async answer({ exchange, parameters: { model: id } }) {
+        const model = parts.catalog.models().find((it) => it.id === id)
+        if (!model)
+          throw new ApiError('not_found', `The catalog has no model "${id.slice(0, 200)}".`, { param: 'model' })
+        const { name, description, aliases, categories, contextLength, maxCompletionTokens } = model
+        const limits = { context_length: contextLength, max_completion_tokens: maxCompletionTokens }
+        const view = { id, name, description, aliases, categories, ...limits, pricing: listPrices(model) }
+        exchange.sendJson(JSON.stringify(view))
+      },
+    }),
     operatorRoute({
       method: 'POST',
       path: '/admin/v1/catalog/preview',

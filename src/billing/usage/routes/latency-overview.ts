@@ -1,5 +1,5 @@
 import { latencyBuckets, type LatencyBucket } from '../latency-report.ts'
-import type { ReportStore, SampleQuery, TimeSums } from '../report-store.ts'
+import type { ReportStore, SampledRequest, SampleQuery, TimeQuery, TimeSums } from '../report-store.ts'
 import {
   nextStart,
   filterOf,
@@ -32,18 +32,69 @@ export async function latencyOverview(
   now: number,
 ): Promise<object> {
   const period = reportPeriod(parameters)
-  const times = timesIn(period)
-  const query = { workspaceId, ...filterOf(parameters) }
-  const sums = (unit: Period['unit']) => store.usageOverTime({ ...query, ...period, groupBy, unit })
-  const all = (await sums(period.unit)).reduce((total, { requests }) => total + requests, 0)
-  const areFew = all <= ROWS_MAX && (query.model !== undefined || query.keyId !== undefined)
-  const spans = areFew ? hoursAmong(await sums('hour')) : spansOf(times, period.unit, now)
-  const [largest, sampled] = await Promise.all([
-    store.largestGroups({ ...query, ...period, groupBy, limit: GROUPS_SHOWN }),
-    store.sampledRequests({ ...query, spans, rowsOfEach: Math.floor(ROWS_MAX / Math.max(1, spans.length)) }),
+  const query = { workspaceId, ...filterOf(parameters), ...period, groupBy }
+  const [largest, { sampled, all }] = await Promise.all([
+    store.largestGroups({ ...query, limit: GROUPS_SHOWN }),
+    sampleOf(store, query, now),
   ])
   const members = Map.groupBy(sampled, ({ model, keyId }) => (groupBy === 'model' ? model : keyId))
-  const bucketsOf = (requests: typeof sampled) =>
+  return reportView(
+    period,
+    all,
+    sampled,
+    largest.map((group) => ({ group, own: members.get(group) ?? [] })),
+  )
+}
+
+/** The same over all workspaces: each of those that cost most is sampled by itself, since its rows have an index of their own. */
+export async function latencyOfWorkspaces(
+  store: ReportStore,
+  parameters: PeriodParameters & FilterParameters,
+  now: number,
+  nameOf: (workspaceId: string) => string,
+): Promise<object> {
+  const period = reportPeriod(parameters)
+  const query = { workspaceId: undefined, ...filterOf(parameters), ...period, groupBy: 'workspace' } as const
+  const [largest, series] = await Promise.all([
+    store.largestGroups({ ...query, limit: GROUPS_SHOWN }),
+    store.usageOverTime(query),
+  ])
+  const groups = await Promise.all(
+    largest.map(async (workspaceId) => ({
+      group: nameOf(workspaceId),
+      own: (await sampleOf(store, { ...query, workspaceId }, now)).sampled,
+    })),
+  )
+  const sampled = groups.flatMap(({ own }) => own)
+  return reportView(period, requestsIn(series), sampled, groups)
+}
+
+/** A sample of the requests of a workspace, and how many it has. */
+async function sampleOf(
+  store: ReportStore,
+  query: TimeQuery & { readonly workspaceId: string },
+  now: number,
+): Promise<{ readonly sampled: readonly SampledRequest[]; readonly all: number }> {
+  const { workspaceId, model, keyId, unit } = query
+  const all = requestsIn(await store.usageOverTime(query))
+  const areFew = all <= ROWS_MAX && (model !== undefined || keyId !== undefined)
+  const spans = areFew
+    ? hoursAmong(await store.usageOverTime({ ...query, unit: 'hour' }))
+    : spansOf(timesIn(query), unit, now)
+  const rowsOfEach = Math.floor(ROWS_MAX / Math.max(1, spans.length))
+  return { sampled: await store.sampledRequests({ workspaceId, model, keyId, spans, rowsOfEach }), all }
+}
+
+const requestsIn = (series: readonly TimeSums[]): number => series.reduce((total, { requests }) => total + requests, 0)
+
+function reportView(
+  period: Period,
+  all: number,
+  sampled: readonly SampledRequest[],
+  groups: readonly { readonly group: string; readonly own: readonly SampledRequest[] }[],
+): object {
+  const times = timesIn(period)
+  const bucketsOf = (requests: readonly SampledRequest[]): readonly object[] =>
     latencyBuckets(requests, (at) => startAmong(times, at)).map(bucketView)
   return {
     object: 'latency.report',
@@ -52,10 +103,7 @@ export async function latencyOverview(
     of_requests: all,
     is_complete: sampled.length >= all,
     buckets: bucketsOf(sampled),
-    groups: largest.map((group) => {
-      const own = members.get(group) ?? []
-      return { group, requests: own.length, buckets: bucketsOf(own) }
-    }),
+    groups: groups.map(({ group, own }) => ({ group, requests: own.length, buckets: bucketsOf(own) })),
   }
 }
 

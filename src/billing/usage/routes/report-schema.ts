@@ -69,7 +69,7 @@ export const latencyReportSchema = Type.Object({
   buckets: latencyBuckets,
   groups: Type.Array(
     Type.Object({
-      group: Type.String({ description: 'A model, or the id of a key.', example: EXAMPLE_MODEL }),
+      group: Type.String({ description: 'A model, the id of a key, or a workspace.', example: EXAMPLE_MODEL }),
       requests: sums.requests,
       buckets: latencyBuckets,
     }),

@@ -1,16 +1,35 @@
 import { useState } from 'preact/hooks'
-import { allLine, Chart, type Line } from '../shared/chart.tsx'
-import { colourOf } from '../shared/chart-colours.ts'
-import { count, milliseconds, percent } from '../shared/format.ts'
-import { durations, shares } from '../shared/measures.ts'
-import { Segments } from '../shared/parts.tsx'
-import { along, type GroupNames } from '../shared/usage-charts.tsx'
-import type { Answer } from './api.ts'
+import { allLine, Chart, type Line } from './chart.tsx'
+import { colourOf } from './chart-colours.ts'
+import { count, milliseconds, percent } from './format.ts'
+import { durations, shares } from './measures.ts'
+import { Segments } from './parts.tsx'
+import { along, type GroupNames, type UsageReport } from './usage-charts.tsx'
 
 /** How long requests waited and took, and how many failed. */
 
-type Latency = Answer<'latencyReport'>
-type Bucket = Latency['buckets'][number]
+interface Times {
+  readonly p50: number | null
+  readonly p95: number | null
+}
+
+interface Bucket {
+  readonly at: number
+  readonly requests: number
+  readonly failed: number
+  readonly queue_wait_ms: Times
+  readonly first_token_ms: Times
+  readonly duration_ms: Times
+}
+
+export interface Latency {
+  readonly requests: number
+  readonly of_requests: number
+  readonly is_complete: boolean
+  readonly buckets: readonly Bucket[]
+  readonly groups: readonly { readonly group: string; readonly buckets: readonly Bucket[] }[]
+}
+
 type Share = 'p50' | 'p95'
 
 export function TimesAndFailures({
@@ -19,7 +38,7 @@ export function TimesAndFailures({
   kind,
   nameOf,
 }: GroupNames & {
-  report: Pick<Answer<'usageReport'>, 'times' | 'unit'>
+  report: Pick<UsageReport, 'times' | 'unit'>
   latency: Latency
 }) {
   const [share, setShare] = useState<Share>('p95')
