@@ -53,6 +53,23 @@ export interface Operations {
         expires_at: string | null
         last_used_at: string | null
         revoked: string | null
+        requests_per_minute: number | null
+        allowed_models: readonly string[] | null
+        allowed_endpoints:
+          | readonly (
+              | '/chat/completions'
+              | '/responses'
+              | '/messages'
+              | '/completions'
+              | '/embeddings'
+              | '/rerank'
+              | '/reranking'
+              | '/images/generations'
+              | '/audio/transcriptions'
+              | '/audio/translations'
+            )[]
+          | null
+        allowed_addresses: readonly string[] | null
         is_current: boolean
         requests: number
         input_tokens: number
@@ -65,13 +82,53 @@ export interface Operations {
   makeKey: {
     path: {}
     query: {}
-    body: { name: string; expires_at?: string }
+    body: {
+      name: string
+      expires_at?: string
+      requests_per_minute?: number | null
+      allowed_models?: readonly string[] | null
+      allowed_endpoints?:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses?: readonly string[] | null
+    }
     answer: { id: string; key: string; name: string }
   }
   changeKey: {
     path: { id: string }
     query: {}
-    body: { name?: string; expires_at?: string | null }
+    body: {
+      name?: string
+      expires_at?: string | null
+      requests_per_minute?: number | null
+      allowed_models?: readonly string[] | null
+      allowed_endpoints?:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses?: readonly string[] | null
+    }
     answer: { id: string; name: string | null; expires_at: string | null }
   }
   endKey: {
@@ -193,6 +250,7 @@ export interface Operations {
         | 'missing_api_key'
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
+        | 'key_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'

@@ -87,6 +87,23 @@ export interface Operations {
         expires_at: string | null
         last_used_at: string | null
         revoked: string | null
+        requests_per_minute: number | null
+        allowed_models: readonly string[] | null
+        allowed_endpoints:
+          | readonly (
+              | '/chat/completions'
+              | '/responses'
+              | '/messages'
+              | '/completions'
+              | '/embeddings'
+              | '/rerank'
+              | '/reranking'
+              | '/images/generations'
+              | '/audio/transcriptions'
+              | '/audio/translations'
+            )[]
+          | null
+        allowed_addresses: readonly string[] | null
       }[]
       next: string | null
     }
@@ -94,13 +111,54 @@ export interface Operations {
   createKey: {
     path: {}
     query: {}
-    body: { workspace: string; name?: string; expires_at?: string }
+    body: {
+      workspace: string
+      name?: string
+      expires_at?: string
+      requests_per_minute?: number | null
+      allowed_models?: readonly string[] | null
+      allowed_endpoints?:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses?: readonly string[] | null
+    }
     answer: { id: string; key: string; workspace: string; name?: string; expires_at?: string }
   }
   changeKey: {
     path: { id: string }
     query: {}
-    body: { name?: string; expires_at?: string | null }
+    body: {
+      name?: string
+      expires_at?: string | null
+      requests_per_minute?: number | null
+      allowed_models?: readonly string[] | null
+      allowed_endpoints?:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses?: readonly string[] | null
+    }
     answer: {
       id: string
       redacted: string
@@ -110,6 +168,23 @@ export interface Operations {
       expires_at: string | null
       last_used_at: string | null
       revoked: string | null
+      requests_per_minute: number | null
+      allowed_models: readonly string[] | null
+      allowed_endpoints:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses: readonly string[] | null
       unreached: readonly string[]
     }
   }
@@ -126,6 +201,23 @@ export interface Operations {
       expires_at: string | null
       last_used_at: string | null
       revoked: string | null
+      requests_per_minute: number | null
+      allowed_models: readonly string[] | null
+      allowed_endpoints:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses: readonly string[] | null
       unreached: readonly string[]
     }
   }
@@ -300,6 +392,7 @@ export interface Operations {
         | 'missing_api_key'
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
+        | 'key_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'
@@ -800,6 +893,7 @@ export interface Operations {
             | 'missing_api_key'
             | 'invalid_api_key'
             | 'spend_limit_exceeded'
+            | 'key_not_allowed'
             | 'model_access_denied'
             | 'model_not_found'
             | 'not_found'
@@ -1435,6 +1529,7 @@ export interface Operations {
         | 'missing_api_key'
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
+        | 'key_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'

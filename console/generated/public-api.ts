@@ -936,6 +936,7 @@ export interface Operations {
         | 'missing_api_key'
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
+        | 'key_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'

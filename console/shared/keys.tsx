@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from './action.tsx'
-import { ago, date, sydneyDate } from './format.ts'
+import { ago, count, date, sydneyDate } from './format.ts'
 import { Field, Form } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { keyIcon, plusIcon } from './icons.ts'
@@ -17,18 +17,41 @@ export interface KeyRow {
   readonly expires_at: string | null
   readonly last_used_at: string | null
   readonly revoked: string | null
+  readonly requests_per_minute: number | null
+  readonly allowed_models: readonly string[] | null
+  readonly allowed_endpoints: readonly Endpoint[] | null
+  readonly allowed_addresses: readonly string[] | null
 }
 
-export interface NewKey {
+export interface NewKey extends Limits {
   readonly name: string
   readonly expires_at?: string
 }
 
 /** Fields that are left out stay as they are. */
-export interface KeyChange {
+export interface KeyChange extends Limits {
   readonly name?: string
   readonly expires_at?: string | null
 }
+
+type Limits = Partial<
+  Pick<KeyRow, 'requests_per_minute' | 'allowed_models' | 'allowed_endpoints' | 'allowed_addresses'>
+>
+
+/** The endpoints that a key can be limited to. */
+const endpoints = [
+  '/chat/completions',
+  '/responses',
+  '/messages',
+  '/completions',
+  '/embeddings',
+  '/rerank',
+  '/reranking',
+  '/images/generations',
+  '/audio/transcriptions',
+  '/audio/translations',
+] as const
+type Endpoint = (typeof endpoints)[number]
 
 type Question<Key> = { readonly kind: 'create' } | { readonly kind: 'change' | 'revoke'; readonly key: Key }
 
@@ -96,7 +119,15 @@ export function KeysPage<Key extends KeyRow>({
                     </>
                   ),
                 },
-                { title: 'State', cell: (key) => <KeyState of={key} /> },
+                {
+                  title: 'State',
+                  cell: (key) => (
+                    <>
+                      <KeyState of={key} />
+                      <KeyLimits of={key} />
+                    </>
+                  ),
+                },
                 { title: 'Last used', cell: (key) => ago(key.last_used_at) },
                 ...columns,
                 {
@@ -160,6 +191,28 @@ export function KeyState({ of: { revoked, expires_at: expires } }: { of: Pick<Ke
   )
 }
 
+/** What a key is limited to, in a few words; the dialog has the rest. */
+function KeyLimits({ of: key }: { of: KeyRow }) {
+  const some = (list: readonly string[] | null, one: string, more: string): string[] =>
+    list === null ? [] : [`${count(list.length)} ${list.length === 1 ? one : more}`]
+  const limits = [
+    ...(key.requests_per_minute === null ? [] : [`${count(key.requests_per_minute)} per minute`]),
+    ...some(key.allowed_models, 'model', 'models'),
+    ...some(key.allowed_endpoints, 'endpoint', 'endpoints'),
+    ...some(key.allowed_addresses, 'address or network', 'addresses or networks'),
+  ]
+  if (limits.length === 0) return null
+  return (
+    <>
+      {limits.map((limit) => (
+        <small key={limit} class="soft block">
+          Only {limit}
+        </small>
+      ))}
+    </>
+  )
+}
+
 export interface KeyMaker {
   /** Fields of the form before the usual ones. */
   readonly fields?: ComponentChildren
@@ -174,10 +227,17 @@ export interface KeyMaker {
 export function CreateKey({ fields, isReady = true, make, sample, close }: KeyMaker & { readonly close: () => void }) {
   const [name, setName] = useState('')
   const [expires, setExpires] = useState('')
+  const [limits, setLimits] = useState(typedLimits(undefined))
   const [made, setMade] = useState<string>()
   const action = useAction()
   const create = async (): Promise<void> =>
-    setMade(await make({ name, ...(expires === '' ? {} : { expires_at: expires }) }))
+    setMade(
+      await make({
+        name,
+        ...(expires === '' ? {} : { expires_at: expires }),
+        ...changedLimits(typedLimits(undefined), limits),
+      }),
+    )
   if (made !== undefined) {
     return (
       <Dialog title={`The key for ${name}`} isKept close={close}>
@@ -201,6 +261,7 @@ export function CreateKey({ fields, isReady = true, make, sample, close }: KeyMa
       <Form class="stack" action={action} submit={create}>
         {fields}
         <KeyFields name={name} setName={setName} expires={expires} setExpires={setExpires} />
+        <LimitFields of={limits} set={setLimits} />
         <Problem of={action} />
         <div class="row">
           <button type="submit" class="primary" disabled={!isReady || name.trim() === '' || action.isRunning}>
@@ -228,10 +289,12 @@ function ChangeKey({
   const lastDay = key.expires_at === null ? '' : sydneyDate(Date.parse(key.expires_at) - 1)
   const [name, setName] = useState(key.name ?? '')
   const [expires, setExpires] = useState(lastDay)
+  const [limits, setLimits] = useState(typedLimits(key))
   const action = useAction()
   const change = {
     ...(name === (key.name ?? '') ? {} : { name }),
     ...(expires === lastDay ? {} : { expires_at: expires === '' ? null : expires }),
+    ...changedLimits(typedLimits(key), limits),
   }
   return (
     <Dialog title={`Change ${key.name ?? key.id}`} close={close}>
@@ -240,6 +303,7 @@ function ChangeKey({
           <code>{key.redacted}</code> stays the same. A change applies from the next request on.
         </p>
         <KeyFields name={name} setName={setName} expires={expires} setExpires={setExpires} />
+        <LimitFields of={limits} set={setLimits} />
         <Problem of={action} />
         <div class="row">
           <button
@@ -290,5 +354,100 @@ function KeyFields({
         />
       </Field>
     </>
+  )
+}
+
+/** The limits as they are typed: one entry of a list on each line. */
+interface TypedLimits {
+  readonly rate: string
+  readonly models: string
+  readonly endpoints: readonly Endpoint[]
+  readonly addresses: string
+}
+
+function typedLimits(key: KeyRow | undefined): TypedLimits {
+  return {
+    rate: String(key?.requests_per_minute ?? ''),
+    models: (key?.allowed_models ?? []).join('\n'),
+    endpoints: key?.allowed_endpoints ?? [],
+    addresses: (key?.allowed_addresses ?? []).join('\n'),
+  }
+}
+
+/** Those that differ. A limit that was emptied is removed. */
+function changedLimits(before: TypedLimits, now: TypedLimits): Limits {
+  return {
+    ...(now.rate === before.rate ? {} : { requests_per_minute: now.rate === '' ? null : Number(now.rate) }),
+    ...(now.models === before.models ? {} : { allowed_models: linesIn(now.models) }),
+    ...(now.endpoints.join() === before.endpoints.join()
+      ? {}
+      : { allowed_endpoints: now.endpoints.length === 0 ? null : now.endpoints }),
+    ...(now.addresses === before.addresses ? {} : { allowed_addresses: linesIn(now.addresses) }),
+  }
+}
+
+function linesIn(text: string): readonly string[] | null {
+  const lines = text.split(/[\s,]+/).filter((line) => line !== '')
+  return lines.length === 0 ? null : lines
+}
+
+function LimitFields({ of: limits, set }: { of: TypedLimits; set: (limits: TypedLimits) => void }) {
+  const [isOpen] = useState(limits.rate + limits.models + limits.endpoints.join() + limits.addresses !== '')
+  return (
+    <details open={isOpen}>
+      <summary>Limits</summary>
+      <div class="stack limits">
+        <Field label="Requests per minute" hint="Within the limit of the workspace. Empty: only that limit applies.">
+          <input
+            name="requests_per_minute"
+            type="number"
+            min="1"
+            max="100000000"
+            value={limits.rate}
+            onInput={(event) => set({ ...limits, rate: event.currentTarget.value })}
+          />
+        </Field>
+        <Field label="Models" hint="Slugs or aliases, one on each line. Empty: all models of the workspace.">
+          <textarea
+            name="allowed_models"
+            rows={3}
+            spellcheck={false}
+            value={limits.models}
+            onInput={(event) => set({ ...limits, models: event.currentTarget.value })}
+          />
+        </Field>
+        <fieldset class="choices">
+          <legend>Endpoints</legend>
+          {endpoints.map((path) => (
+            <label key={path} class="inline">
+              <input
+                type="checkbox"
+                checked={limits.endpoints.includes(path)}
+                onChange={({ currentTarget: { checked } }) =>
+                  set({
+                    ...limits,
+                    endpoints: endpoints.filter((it) => (it === path ? checked : limits.endpoints.includes(it))),
+                  })
+                }
+              />
+              <code class="small">{path}</code>
+            </label>
+          ))}
+          <small>None selected: all endpoints.</small>
+        </fieldset>
+        <Field
+          label="Addresses"
+          hint="IP addresses and networks such as 203.0.113.0/24, one on each line. Empty: any address. Behind a proxy, the service sees the address of the proxy."
+        >
+          <textarea
+            name="allowed_addresses"
+            rows={2}
+            spellcheck={false}
+            value={limits.addresses}
+            onInput={(event) => set({ ...limits, addresses: event.currentTarget.value })}
+          />
+        </Field>
+      </div>
+    </details>
   )
 }

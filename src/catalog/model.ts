@@ -143,6 +143,16 @@ export function endpointsOf(model: Model): readonly string[] {
   return [...endpoints]
 }
 
+/** Also those that are another form of a chat. */
+export function everyEndpointOf(model: Model): readonly string[] {
+  const endpoints = endpointsOf(model)
+  return [
+    ...endpoints,
+    ...(endpoints.includes('/chat/completions') ? ['/responses', '/messages'] : []),
+    ...(model.categories.includes('llm') ? ['/completions'] : []),
+  ]
+}
+
 function endpointsByCategory(category: Category, model: Model): readonly string[] {
   switch (category) {
     case 'llm':

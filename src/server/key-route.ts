@@ -8,12 +8,15 @@ export const BASE = '/api/v1'
 /** A route for callers with an API key. */
 export interface KeyRoute extends Route {
   readonly access: 'key'
+  /** The endpoint, as keys that are limited to some endpoints list it. undefined: every key may call the route. */
+  readonly endpoint?: string | undefined
   answer(call: KeyCall<string, TObject>): Promise<void>
 }
 
 type KeyCall<Path extends string, Query extends TObject> = Call<Path, Query> & { readonly caller: Caller }
 
-interface KeyOperation<Path extends string, Query extends TObject> extends OperationAt<Path, Query> {
+interface KeyOperation<Path extends string, Query extends TObject>
+  extends OperationAt<Path, Query>, Pick<KeyRoute, 'endpoint'> {
   answer(call: KeyCall<Path, Query>): Promise<void>
 }
 
@@ -21,8 +24,8 @@ interface KeyOperation<Path extends string, Query extends TObject> extends Opera
 export function keyRoute<const Path extends string, Query extends TObject = TObject<{}>>(
   operation: KeyOperation<Path, Query>,
 ): KeyRoute {
-  const { method, path, answer } = operation
-  return { method, path: BASE + path, access: 'key', operation, answer }
+  const { method, path, endpoint, answer } = operation
+  return { method, path: BASE + path, access: 'key', endpoint, operation, answer }
 }
 
 /** The same route below /v1, for clients that build their paths that way. */

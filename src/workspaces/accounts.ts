@@ -5,8 +5,9 @@ import { newestRead } from '../shared/newest-read.ts'
 import type { ApiKey, Buyer, Caller, SpendLimit, Workspace } from './workspace.ts'
 import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
 import type { Clock } from '../shared/clock.ts'
-import type { KeyChange, KeyQuery, KeyStore } from './keys/key-store.ts'
+import type { GivenLimits, KeyChange, KeyQuery, KeyStore } from './keys/key-store.ts'
 import type { AccountStore } from './account-store.ts'
+import { checkLimits } from './keys/key-limits.ts'
 import { openKnownKeys, type KnownKey } from './keys/known-keys.ts'
 
 const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
@@ -30,7 +31,7 @@ export interface Accounts {
   setBuyer(nameOrId: string, buyer: Buyer): Promise<Workspace>
   /** Returns the key itself, which cannot be retrieved again. */
   createKey(workspace: string, details?: KeyDetails): Promise<CreatedKey>
-  /** Renames a key, or changes when it expires. A key that has expired works again if its expiry is moved. */
+  /** Changes the name, the expiry or the limits of a key. A key that has expired works again if its expiry is moved. */
   changeKey(id: string, change: KeyChange): Promise<ChangedKey>
   revokeKey(id: string): Promise<ChangedKey>
   /** Creates a key that exists only in memory, until `end` is called. `key`: reuse the key that another worker lent. */
@@ -43,7 +44,7 @@ export interface KeyPage {
   readonly next: string | undefined
 }
 
-export interface KeyDetails {
+export interface KeyDetails extends GivenLimits {
   /** What the key is for, in its owner's words. */
   readonly name?: string | undefined
   /** The key is refused from this time on, in Unix ms. */
@@ -105,10 +106,10 @@ export async function openAccounts(
     // Another process may have just created the workspace.
     if (!byId.has(key.workspaceId)) await reload()
     const workspace = byId.get(key.workspaceId)
-    return workspace && { workspace, keyId: key.id }
+    return workspace && { workspace, keyId: key.id, rules: key.rules }
   }
 
-  function checkKey({ name, expiresAt }: KeyChange): void {
+  function checkKey({ name, expiresAt, ...limits }: KeyChange): void {
     if (name !== undefined && (name.trim() === '' || name.length > KEY_NAME_CHARACTERS_MAX)) {
       throw new ApiError('invalid_value', `A key name must be 1 to ${KEY_NAME_CHARACTERS_MAX} characters.`, {
         param: 'name',
@@ -117,6 +118,7 @@ export async function openAccounts(
     if ((expiresAt ?? Infinity) <= clock.now()) {
       throw new ApiError('invalid_value', 'A key must expire in the future.', { param: 'expires_at' })
     }
+    checkLimits(limits)
   }
 
   async function existingKey(id: string): Promise<ApiKey> {
@@ -203,9 +205,9 @@ export async function openAccounts(
       await changes.announce('accounts')
       return find(id)
     },
-    async createKey(nameOrId, { name, expiresAt } = {}) {
+    async createKey(nameOrId, { name, expiresAt, ...limits } = {}) {
       const workspace = find(nameOrId)
-      checkKey({ name, expiresAt })
+      checkKey({ name, expiresAt, ...limits })
       const key = formatKey(randomBytes(32))
       const id = newId('key')
       await store.createKey({
@@ -217,6 +219,10 @@ export async function openAccounts(
         createdAt: clock.now(),
         expiresAt: expiresAt ?? null,
         revokedAt: null,
+        requestsPerMinute: limits.requestsPerMinute ?? null,
+        allowedModels: limits.allowedModels ?? null,
+        allowedEndpoints: limits.allowedEndpoints ?? null,
+        allowedAddresses: limits.allowedAddresses ?? null,
       })
       await changes.announce('keys')
       return {

@@ -46,6 +46,10 @@ interface KeyView {
   /** When it was last used for a request that reached an engine. */
   readonly last_used_at: string | null
   readonly revoked: string | null
+  readonly requests_per_minute: number | null
+  readonly allowed_models: readonly string[] | null
+  readonly allowed_endpoints: readonly string[] | null
+  readonly allowed_addresses: readonly string[] | null
 }
 
 export function keyView(key: ApiKey, accounts: Accounts, lastUsed: ReadonlyMap<string, number>): KeyView {
@@ -59,5 +63,9 @@ export function keyView(key: ApiKey, accounts: Accounts, lastUsed: ReadonlyMap<s
     expires_at: time(key.expiresAt),
     last_used_at: time(lastUsed.get(key.id)),
     revoked: time(key.revokedAt),
+    requests_per_minute: key.requestsPerMinute,
+    allowed_models: key.allowedModels,
+    allowed_endpoints: key.allowedEndpoints,
+    allowed_addresses: key.allowedAddresses,
   }
 }

@@ -27,7 +27,27 @@ export interface Buyer {
   readonly purchaseOrder: string | null
 }
 
-export interface ApiKey {
+/** What a key may do. null: there is no such limit. */
+export interface KeyLimits {
+  readonly requestsPerMinute: number | null
+  /** Slugs or aliases. */
+  readonly allowedModels: readonly string[] | null
+  /** Paths of inference endpoints, below the base path. */
+  readonly allowedEndpoints: readonly string[] | null
+  /** IP addresses, and networks in CIDR notation. */
+  readonly allowedAddresses: readonly string[] | null
+}
+
+/** The limits of a key, prepared once for all of its requests. */
+export interface KeyRules {
+  /** undefined: only the rate of its workspace is limited. */
+  readonly rate: { readonly id: string; readonly limit: number } | undefined
+  allowsModel(model: { readonly id: string; readonly aliases: readonly string[] }): boolean
+  allowsEndpoint(path: string): boolean
+  allowsAddress(address: string): boolean
+}
+
+export interface ApiKey extends KeyLimits {
   readonly id: string
   readonly workspaceId: string
   /** SHA-256 of the key. The key itself is shown once and never stored. */
@@ -56,4 +76,6 @@ export interface PriceVersion {
 export interface Caller {
   readonly workspace: Workspace
   readonly keyId: string
+  /** undefined: the key has no limits. */
+  readonly rules?: KeyRules | undefined
 }

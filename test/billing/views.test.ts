@@ -41,7 +41,13 @@ describe('what lists and reports show', () => {
   it('of a key is its times, and never its hash', () => {
     const accounts = { workspace: (id: string) => ({ name: `name of ${id}` }) } as unknown as Accounts
     const times = { createdAt: 1, expiresAt: 2, revokedAt: 3 }
-    const key = { id: 'key_1', workspaceId: 'ws_1', hash: 'h', ending: 'x7Qa', name: 'n', ...times }
+    const limits = {
+      requestsPerMinute: 5,
+      allowedModels: ['meta/x'],
+      allowedEndpoints: ['/rerank'],
+      allowedAddresses: ['10.0.0.0/8'],
+    }
+    const key = { id: 'key_1', workspaceId: 'ws_1', hash: 'h', ending: 'x7Qa', name: 'n', ...times, ...limits }
     assert.deepEqual(keyView(key, accounts, new Map([['key_1', 4]])), {
       id: 'key_1',
       redacted: 'weir_…x7Qa',
@@ -51,6 +57,10 @@ describe('what lists and reports show', () => {
       expires_at: '1970-01-01T00:00:00.002Z',
       last_used_at: '1970-01-01T00:00:00.004Z',
       revoked: '1970-01-01T00:00:00.003Z',
+      requests_per_minute: 5,
+      allowed_models: ['meta/x'],
+      allowed_endpoints: ['/rerank'],
+      allowed_addresses: ['10.0.0.0/8'],
     })
     const unused = keyView(
       { ...key, ending: null, expiresAt: null, revokedAt: null },

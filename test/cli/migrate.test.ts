@@ -18,6 +18,7 @@ import { testBooks } from '../support/books.ts'
 import { commandLine } from '../support/command-line.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 const september = parseMonth('2026-09')!
 const october = parseMonth('2026-10')!
@@ -69,6 +70,7 @@ describe('weir migrate and weir journal ship', () => {
       createdAt: 5,
       expiresAt: null,
       revokedAt: null,
+      ...noLimits,
     })
     const entry = { at: 1, actor: 'token', requestId: 'r', action: 'x', subject: 's', request: null, before: null }
     await books.store.endAudit(await books.store.beginAudit(entry), 'done', null)

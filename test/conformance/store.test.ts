@@ -16,6 +16,7 @@ import { sampleRefusal } from '../support/refusal-samples.ts'
 import { pooledAdapters, storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
 import type { ApiKey } from '../../src/workspaces/workspace.ts'
 import type { StoredSession } from '../../src/workspaces/sessions/session-store.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 /** What every store promises, whatever database is behind it. */
 
@@ -77,6 +78,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
     createdAt: 5,
     expiresAt: null,
     revokedAt: null,
+    ...noLimits,
   })
 
   describe(`the store on ${adapter.name}`, () => {
@@ -409,6 +411,23 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         }
         assert.deepEqual(await changed({ name: 'new' }), { ...key, name: 'new' })
         assert.deepEqual(await changed({ expiresAt: 950 }), { ...key, name: 'new', expiresAt: 950 })
+        const limits = {
+          requestsPerMinute: 60,
+          allowedModels: ['meta/x', 'short'],
+          allowedEndpoints: ['/rerank'],
+          allowedAddresses: ['10.0.0.0/8'],
+        }
+        const limited = { ...key, name: 'new', expiresAt: 950, ...limits }
+        assert.deepEqual(await changed(limits), limited)
+        assert.deepEqual(await changed({ allowedModels: null }), { ...limited, allowedModels: null })
+        assert.deepEqual(await changed(noLimits), { ...key, name: 'new', expiresAt: 950 })
+        await store.createKey({ ...key, ...limits, id: 'key_limited', hash: 'hash of a limited key' })
+        assert.deepEqual(await other.key('key_limited'), {
+          ...key,
+          ...limits,
+          id: 'key_limited',
+          hash: 'hash of a limited key',
+        })
         const last = { ...key, name: 'newest', expiresAt: null }
         assert.deepEqual(await changed({ name: 'newest', expiresAt: null }), last)
         await other.revokeKey('key_changed', 7)

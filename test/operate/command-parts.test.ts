@@ -120,7 +120,14 @@ describe('a server that the doctor examines', () => {
 describe('the list of keys', () => {
   it('shows the last day of a key, and the state of each if all are shown', () => {
     const now = Date.parse('2026-11-15T00:00:00Z')
-    const key = { redacted: 'weir_…', workspace: 'w', name: null, created: '', last_used_at: null, revoked: null }
+    const limits = {
+      requests_per_minute: null,
+      allowed_models: null,
+      allowed_endpoints: null,
+      allowed_addresses: null,
+    }
+    const times = { created: '', last_used_at: null, revoked: null }
+    const key = { redacted: 'weir_…', workspace: 'w', name: null, ...times, ...limits }
     const data = [
       { ...key, id: 'k1', expires_at: '2026-11-15T00:00:00.000Z' },
       { ...key, id: 'k2', expires_at: '2026-11-15T00:00:00.001Z' },

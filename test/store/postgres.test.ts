@@ -33,6 +33,7 @@ const released: Readonly<Record<string, string>> = {
   '0006-key-endings.sql': '45370cd59d0bbf61999b531462b6e88dd9355dfce2fba0870838f39df4fdf83a',
   '0007-failed-requests.sql': 'f74084eae35be25b8924ffcf76d95954b95bff9f77d7c8c75ad1b5b2ba80e273',
   '0008-payments.sql': '1a9f1e13d0a564634df8380b4deed34ff3d2bed349b6022b6d087c57cb6cca61',
+  '0009-key-limits.sql': '9be46498a7aa004993fc0bb0fac5d2dad6f153f909b19628f35729d27454e9c8',
 }
 
 describe('PostgreSQL behind the store', () => {

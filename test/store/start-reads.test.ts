@@ -7,6 +7,7 @@ import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { formatKey } from '../../src/workspaces/keys/api-key.ts'
 import { testBooks } from '../support/books.ts'
 import { watchedStore } from '../support/watched-store.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 const keyOf = (number: number): string => formatKey(Buffer.alloc(32, number))
 
@@ -16,7 +17,7 @@ describe('a start', () => {
     t.after(() => books.close())
     const { id: workspaceId } = await books.workspace('acme')
     for (let number = 0; number < 200; number++) {
-      const times = { createdAt: number, expiresAt: null, revokedAt: null }
+      const times = { createdAt: number, expiresAt: null, revokedAt: null, ...noLimits }
       const secret = hash('sha256', keyOf(number))
       await books.store.createKey({
         id: `key_${number}`,

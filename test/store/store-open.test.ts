@@ -14,6 +14,7 @@ import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { lockForService, openDatabase, requireDatabase } from '../../src/store/sqlite/open-database.ts'
 import { isServiceRunning } from '../../src/store/sqlite/service-lock.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 function emptyFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'weir-open-'))
@@ -254,7 +255,15 @@ describe('a store in this thread', () => {
     const store = await openStoreHere({ dataDir: emptyFolder(t), exclusive: false })
     t.after(() => store.close())
     await store.createWorkspace({ id: 'ws_1', name: 'acme', requestsPerMinute: null, createdAt: 1 })
-    const key = { workspaceId: 'ws_1', ending: null, name: null, createdAt: 1, expiresAt: null, revokedAt: null }
+    const key = {
+      workspaceId: 'ws_1',
+      ending: null,
+      name: null,
+      createdAt: 1,
+      expiresAt: null,
+      revokedAt: null,
+      ...noLimits,
+    }
     await store.createKey({ ...key, id: 'key_1', hash: 'a' })
     await store.createKey({ ...key, id: 'key_2', hash: 'b' })
     const times = { queueWaitMs: 10, durationMs: 7, outputTokens: 3, inputTokens: 4 }

@@ -13,6 +13,7 @@ import { addUpRows } from '../../src/ledger/queries/usage-sums.ts'
 import { sessionQueries } from '../../src/workspaces/sessions/session-queries.ts'
 import { usageQueries } from '../../src/billing/usage/queries/usage.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 /** What SQLite cannot show, having one writer at a time: what each transaction says that it reads, writes and locks. */
 
@@ -90,6 +91,7 @@ const key = {
   createdAt: 1,
   expiresAt: null,
   revokedAt: null,
+  ...noLimits,
 }
 
 const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<unknown>]>> = {

@@ -16,6 +16,7 @@ import { roomInThisMinute } from '../support/minute.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { weirProcess } from '../support/weir-process.ts'
 import { modelEntry, startWeir, withWeir, type TestWeir } from '../support/weir.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 interface KeyMade {
   readonly id: string
@@ -114,7 +115,7 @@ describe("workspaces and keys by the operator's API", () => {
     const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
     const workspaceId = (await store.workspaces())[0]?.id ?? ''
     const stored = { id, workspaceId, hash: hashKey(key), ending: key.slice(-4), name: null }
-    await store.createKey({ ...stored, createdAt: 1, expiresAt: 2, revokedAt: null })
+    await store.createKey({ ...stored, createdAt: 1, expiresAt: 2, revokedAt: null, ...noLimits })
     await store.close()
     const refused = await weir.call('/models', { key })
     const { error } = (await refused.json()) as { error: { code: string; message: string } }

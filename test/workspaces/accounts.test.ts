@@ -6,6 +6,7 @@ import { formatKey, hashKey } from '../../src/workspaces/keys/api-key.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import type { ChangeFeed } from '../../src/cluster/changes/change-feed.ts'
 import { testBooks, type TestBooks } from '../support/books.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 const NOW = Date.UTC(2026, 10, 1)
 
@@ -167,7 +168,7 @@ describe('a key', () => {
       name: null,
       createdAt: now,
     }
-    await books.store.createKey({ ...stored, expiresAt: null, revokedAt: null })
+    await books.store.createKey({ ...stored, expiresAt: null, revokedAt: null, ...noLimits })
     assert.equal((await accounts.authenticate(key))?.workspace.name, 'new')
   })
 

@@ -4,6 +4,7 @@ import { openStore } from '../../src/store/open.ts'
 import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 /** More keys than fit on a page. */
 
@@ -24,7 +25,7 @@ before(async () => {
     const workspaceId = (await store.workspaces()).find(({ name }) => name === 'many')?.id ?? ''
     for (let index = 0; index < 25; index++) {
       const id = `key_many${String(index).padStart(2, '0')}`
-      const times = { createdAt: 1000 + Math.floor(index / 3), expiresAt: null, revokedAt: null }
+      const times = { createdAt: 1000 + Math.floor(index / 3), expiresAt: null, revokedAt: null, ...noLimits }
       await store.createKey({ id, workspaceId, hash: `hash of ${id}`, ending: null, name: null, ...times })
     }
     await store.revokeKey('key_many07', 2000)

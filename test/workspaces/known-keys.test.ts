@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { openKnownKeys } from '../../src/workspaces/keys/known-keys.ts'
 import type { ApiKey } from '../../src/workspaces/workspace.ts'
+import { noLimits } from '../support/key-limits.ts'
 
 const keyOf = (hash: string): ApiKey => ({
   id: `key_${hash}`,
@@ -13,6 +14,7 @@ const keyOf = (hash: string): ApiKey => ({
   createdAt: 1,
   expiresAt: null,
   revokedAt: null,
+  ...noLimits,
 })
 
 /** A store in memory whose lookups answer when the test lets them. */

@@ -52,6 +52,7 @@ const ownWords: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'missing_api_key',
   'invalid_api_key',
   'spend_limit_exceeded',
+  'key_not_allowed',
   'model_access_denied',
   'request_timeout',
   'request_too_large',

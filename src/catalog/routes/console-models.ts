@@ -27,7 +27,7 @@ export function publicModelsRoute(parts: PublicModelsParts): OpenRoute {
       `${CONSOLE_BASE}/public-models`,
       async (exchange) => {
         if (parts.consoleModels !== 'public') throw new ApiError('missing_api_key', 'Sign in to see the models.')
-        exchange.sendJson(JSON.stringify(listModels(parts, everyone, { scope: 'catalog' })))
+        exchange.sendJson(JSON.stringify(listModels(parts, { workspace: everyone }, { scope: 'catalog' })))
       },
       {
         id: 'publicModels',

@@ -5,6 +5,7 @@ import {
   categories,
   deploymentFor,
   endpointsOf,
+  everyEndpointOf,
   isVisible,
   modes,
   modesOf,
@@ -18,7 +19,7 @@ import { formatAud } from '../../shared/money/money.ts'
 import { formatPriceList } from '../../billing/rating/rating.ts'
 import { invalidParameter } from '../../shared/json/schema-check.ts'
 import { withoutDeployment, withoutUsableEngine, type Unavailable } from '../unavailable-model.ts'
-import type { Workspace } from '../../workspaces/workspace.ts'
+import type { Caller, Workspace } from '../../workspaces/workspace.ts'
 import type { Engine } from '../../engines/engine.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
@@ -66,7 +67,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       response: jsonResponse(modelListSchema),
       errors: ['invalid_value'],
       answer: async ({ exchange, caller, query }) =>
-        exchange.sendJson(JSON.stringify(listModels(parts, caller.workspace, query, knownParameters))),
+        exchange.sendJson(JSON.stringify(listModels(parts, caller, query, knownParameters))),
     }),
     keyRoute({
       method: 'GET',
@@ -78,7 +79,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       response: jsonResponse(modelDetailSchema),
       errors: ['missing_required_parameter', 'model_not_found'],
       answer: async ({ exchange, caller, query }) =>
-        exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, query.slug))),
+        exchange.sendJson(JSON.stringify(describeModel(parts, caller, query.slug))),
     }),
     keyRoute({
       method: 'GET',
@@ -91,34 +92,44 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       response: jsonResponse(modelDetailSchema),
       errors: ['model_not_found'],
       answer: async ({ exchange, caller, parameters }) =>
-        exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, parameters.slug))),
+        exchange.sendJson(JSON.stringify(describeModel(parts, caller, parameters.slug))),
     }),
   ]
 }
 
+/** Who looks at the catalog: a key sees the models that it may call. */
+type Viewer = Pick<Caller, 'workspace' | 'rules'>
+
+function mayCall(rules: Viewer['rules'], model: Model): boolean {
+  return !rules || (rules.allowsModel(model) && everyEndpointOf(model).some((path) => rules.allowsEndpoint(path)))
+}
+
 export function listModels(
   parts: ModelsParts,
-  workspace: Workspace,
+  { workspace, rules }: Viewer,
   { scope = 'callable', category, mode, supported_parameters: names = '' }: Static<typeof listQuery>,
   knownParameters: ReadonlySet<string> = new Set(),
 ): object {
   const parameters = parameterNames(names, knownParameters, parts.catalog.models())
   const data = parts.catalog
     .models()
-    .filter((model) => isVisible(model, workspace.name) && matches(model, category, mode, parameters))
+    .filter(
+      (model) =>
+        isVisible(model, workspace.name) && mayCall(rules, model) && matches(model, category, mode, parameters),
+    )
     .map((model) => toEntry(parts, model, workspace))
     .filter((entry) => scope === 'catalog' || entry.available)
   return { object: 'list', data }
 }
 
-function describeModel(parts: ModelsParts, workspace: Workspace, name: string): object {
+function describeModel(parts: ModelsParts, { workspace, rules }: Viewer, name: string): object {
   if (name === '') {
     throw new ApiError('missing_required_parameter', "Missing required parameter: 'slug', the slug of a model.", {
       param: 'slug',
     })
   }
   const model = parts.catalog.find(name, workspace.name)
-  if (!model) {
+  if (!model || !mayCall(rules, model)) {
     throw new ApiError('model_not_found', `The model '${name.slice(0, 200)}' does not exist.`, { param: 'slug' })
   }
   const limits = deploymentFor(model, workspace.name)?.limits

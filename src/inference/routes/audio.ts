@@ -52,6 +52,7 @@ export function audioRoutes(parts: AudioParts): readonly KeyRoute[] {
     return keyRoute({
       method: 'POST',
       path,
+      endpoint: path,
       id,
       summary,
       description: `${description} ${audioRules}`,

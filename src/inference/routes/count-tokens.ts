@@ -20,6 +20,7 @@ export function countTokensRoutes(parts: InferenceParts): readonly KeyRoute[] {
   const route = keyRoute({
     method: 'POST',
     path,
+    endpoint: '/messages',
     id,
     summary: 'Count the tokens of messages',
     description:

@@ -20,6 +20,7 @@ export function inferenceRoutes(parts: InferenceParts): readonly KeyRoute[] {
     const route = keyRoute({
       method: 'POST',
       path,
+      endpoint: path,
       id,
       summary,
       description,

@@ -40,6 +40,7 @@ export const inferenceErrors: readonly ErrorCode[] = [
   'context_length_exceeded',
   'token_budget_exceeded',
   'spend_limit_exceeded',
+  'key_not_allowed',
   'model_access_denied',
   'model_not_found',
   'request_timeout',
@@ -76,6 +77,9 @@ export function resolveFor(
   }
   const found = catalog.resolve(name, caller.workspace.name)
   exchange.notes = { model: found.model.id }
+  if (caller.rules?.allowsModel(found.model) === false) {
+    throw new ApiError('model_access_denied', `This API key may not call ${found.model.id}.`, { param: 'model' })
+  }
   requireEndpoint(found.model, endpoint)
   return found
 }

@@ -51,7 +51,11 @@ export function publicApi(parts: PublicParts): Application {
   function count(exchange: Exchange, caller: Caller | undefined): ReturnType<RateLimiter['take']> {
     if (!caller) return rateLimiter.take(addressSubject(exchange.address), limits.unauthenticatedPerMinute)
     const { id, requestsPerMinute } = caller.workspace
-    return rateLimiter.take({ kind: 'workspace', id }, requestsPerMinute ?? limits.requestsPerMinute)
+    return rateLimiter.take(
+      { kind: 'workspace', id },
+      requestsPerMinute ?? limits.requestsPerMinute,
+      caller.rules?.rate,
+    )
   }
 
   /** Identifies the caller by its key or console session, and counts the request. */
@@ -60,11 +64,15 @@ export function publicApi(parts: PublicParts): Application {
     const key = keyIn(headers)
     const token = headers.authorization === undefined ? sessionToken(exchange, 'weir_session') : undefined
     const session = key === undefined && token !== undefined ? await sessions.find(token) : undefined
-    const caller = key === undefined ? session?.caller : await accounts.authenticate(key)
+    const identified = key === undefined ? session?.caller : await accounts.authenticate(key)
+    // A stolen key must not use up the allowance of its workspace, so it counts by address like any unknown caller.
+    const isElsewhere = identified?.rules?.allowsAddress(exchange.address) === false
+    const caller = isElsewhere ? undefined : identified
     const decided = await count(exchange, caller)
     exchange.caller = caller
     exchange.rate = decided
     requireAccepted(decided)
+    if (isElsewhere) throw wrongAddress(exchange, identified)
     if (!caller) throw key === undefined ? missingKey() : invalidKey(key)
     return { caller, session }
   }
@@ -135,6 +143,7 @@ export function publicApi(parts: PublicParts): Application {
       if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')
       const { caller, session } = await admitted(exchange)
       if (route.access === 'key') {
+        if (route.endpoint !== undefined) requireEndpoint(caller, route.endpoint)
         return route.answer({ exchange, parameters, query: readQuery(route.operation?.query, exchange.query), caller })
       }
       if (!session) throw new ApiError('missing_api_key', 'Sign in to the console: this needs a session, not a key.')
@@ -198,6 +207,17 @@ function addressSubject(address: string): RateSubject {
 function keyIn({ authorization, 'x-api-key': other }: RequestHeaders): string | undefined {
   if (authorization !== undefined) return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
   return typeof other === 'string' && other !== '' ? other : undefined
+}
+
+/** The log names the key, because its owner should know that it is used elsewhere. */
+function wrongAddress(exchange: Exchange, { keyId }: Caller): ApiError {
+  exchange.notes = { key_id: keyId }
+  return new ApiError('key_not_allowed', `This API key may not be used from ${exchange.address}.`)
+}
+
+function requireEndpoint({ rules }: Caller, endpoint: string): void {
+  if (rules?.allowsEndpoint(endpoint) !== false) return
+  throw new ApiError('key_not_allowed', `This API key may not be used on ${endpoint}.`)
 }
 
 function missingKey(): ApiError {

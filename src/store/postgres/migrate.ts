@@ -17,6 +17,7 @@ export const postgresSteps = [
   '0006-key-endings.sql',
   '0007-failed-requests.sql',
   '0008-payments.sql',
+  '0009-key-limits.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

@@ -23,6 +23,7 @@ export const sqliteSteps = [
   '0014-key-endings.sql',
   '0015-failed-requests.sql',
   '0016-payments.sql',
+  '0017-key-limits.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

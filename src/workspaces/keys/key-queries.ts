@@ -34,8 +34,9 @@ export function keyQueries(database: Database): KeyStore {
     createKey: (it) =>
       change(
         command(
-          `INSERT INTO api_keys (id, workspace_id, hash, ending, name, created_at, expires_at, change)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
+          `INSERT INTO api_keys (id, workspace_id, hash, ending, name, created_at, expires_at, requests_per_minute,
+             allowed_models, allowed_endpoints, allowed_addresses, change)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
           it.id,
           it.workspaceId,
           it.hash,
@@ -43,10 +44,22 @@ export function keyQueries(database: Database): KeyStore {
           it.name,
           it.createdAt,
           it.expiresAt,
+          it.requestsPerMinute,
+          listText(it.allowedModels),
+          listText(it.allowedEndpoints),
+          listText(it.allowedAddresses),
         ),
       ),
-    changeKey: (id, { name, expiresAt }) => {
-      const given = Object.entries({ name, expires_at: expiresAt }).filter(([, value]) => value !== undefined)
+    changeKey: (id, it) => {
+      const columns = {
+        name: it.name,
+        expires_at: it.expiresAt,
+        requests_per_minute: it.requestsPerMinute,
+        allowed_models: it.allowedModels && listText(it.allowedModels),
+        allowed_endpoints: it.allowedEndpoints && listText(it.allowedEndpoints),
+        allowed_addresses: it.allowedAddresses && listText(it.allowedAddresses),
+      }
+      const given = Object.entries(columns).filter(([, value]) => value !== undefined)
       const set = [...given.map(([column]) => `${column} = ?`), `change = ${NEXT_CHANGE}`].join(', ')
       const values = given.map(([, value]) => value as string | number | null)
       return change(command(`UPDATE api_keys SET ${set} WHERE id = ? AND revoked_at IS NULL`, ...values, id))
@@ -117,5 +130,15 @@ function toKey(row: Row): ApiKey {
     createdAt: Number(row['created_at']),
     expiresAt: row['expires_at'] === null ? null : Number(row['expires_at']),
     revokedAt: row['revoked_at'] === null ? null : Number(row['revoked_at']),
+    requestsPerMinute: row['requests_per_minute'] === null ? null : Number(row['requests_per_minute']),
+    allowedModels: listIn(row['allowed_models']),
+    allowedEndpoints: listIn(row['allowed_endpoints']),
+    allowedAddresses: listIn(row['allowed_addresses']),
   }
+}
+
+const listText = (list: readonly string[] | null): string | null => list && JSON.stringify(list)
+
+function listIn(text: unknown): readonly string[] | null {
+  return text === null ? null : (JSON.parse(String(text)) as readonly string[])
 }

@@ -1,4 +1,4 @@
-import type { ApiKey } from '../workspace.ts'
+import type { ApiKey, KeyLimits } from '../workspace.ts'
 
 /** API keys. There may be a million, so they are never read all at once, but looked up or listed in pages. */
 export interface KeyStore {
@@ -33,11 +33,13 @@ export interface KeyQuery {
 export type KeyPosition = Pick<ApiKey, 'createdAt' | 'id'>
 
 /** Fields that are undefined stay as they are. */
-export interface KeyChange {
+export interface KeyChange extends GivenLimits {
   readonly name?: string | undefined
   /** null: the key does not expire. */
   readonly expiresAt?: number | null | undefined
 }
+
+export type GivenLimits = { readonly [Name in keyof KeyLimits]?: KeyLimits[Name] | undefined }
 
 export interface NumberedKeyChange {
   readonly number: number

@@ -1,5 +1,6 @@
-import type { ApiKey } from '../workspace.ts'
+import type { ApiKey, KeyRules } from '../workspace.ts'
 import type { KeyStore } from './key-store.ts'
+import { rulesOf } from './key-limits.ts'
 import { knownByHash, type KnownByHash } from './known-by-hash.ts'
 
 /** Keys by their hash: those in use are in memory, others are looked up. */
@@ -8,9 +9,11 @@ export interface KnownKeys extends Pick<KnownByHash<KnownKey>, 'find'> {
   refresh(): Promise<void>
 }
 
-export type KnownKey = Pick<ApiKey, 'id' | 'workspaceId' | 'expiresAt'>
+export interface KnownKey extends Pick<ApiKey, 'id' | 'workspaceId' | 'expiresAt'> {
+  readonly rules: KeyRules | undefined
+}
 
-/** About 250 bytes each. */
+/** About 250 bytes each, and its limits. */
 const KNOWN_MAX = 100_000
 /** With more changes than this at once, everything is forgotten instead. */
 const CHANGES_MAX = 1000
@@ -23,7 +26,12 @@ export async function openKnownKeys(store: Keys): Promise<KnownKeys> {
     knownMax: KNOWN_MAX,
     async read(hashes) {
       const valid = (await store.keysByHash(hashes)).filter(({ revokedAt }) => revokedAt === null)
-      return new Map(valid.map(({ hash, id, workspaceId, expiresAt }) => [hash, { id, workspaceId, expiresAt }]))
+      return new Map(
+        valid.map((key) => [
+          key.hash,
+          { id: key.id, workspaceId: key.workspaceId, expiresAt: key.expiresAt, rules: rulesOf(key) },
+        ]),
+      )
     },
   })
   let lastChange = await store.lastKeyChange()

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts'
 
-/** Limits requests per minute: by workspace, and by address for callers without a valid key. */
+/** Limits requests per minute: by workspace, by key if it has a limit of its own, and by address without a valid key. */
 export interface RateLimiter {
-  /** Counts one request, unless the window is full. */
-  take(subject: RateSubject, limit: number): Promise<RateDecision>
+  /** Counts one request, for the subject and for its key or for neither, unless a window is full. */
+  take(subject: RateSubject, limit: number, key?: KeyRate): Promise<RateDecision>
   /** Reads the allowance without counting a request. */
   peek(subject: RateSubject, limit: number): Promise<RateView>
 }
@@ -15,9 +15,15 @@ export interface RateSubject {
   readonly id: string
 }
 
+/** A key with a limit of its own, within that of its workspace. */
+export interface KeyRate {
+  readonly id: string
+  readonly limit: number
+}
+
 /** What is known about one subject's allowance. */
 export interface RateView {
-  /** Reads the allowance when the headers are sent. Never waits: a remote limiter returns the last value it received. */
+  /** Reads the allowance when the headers are sent: of the subject or of its key, whichever has less left. Never waits: a remote limiter returns the last value it received. */
   allowance(): Allowance
 }
 
@@ -68,6 +74,12 @@ export function allowance(held: WindowCount | undefined, limit: number, nowMs: n
   return { limit, remaining: Math.max(0, limit - count), resetAt: ((window + 1) * WINDOW_MS) / 1000 }
 }
 
+/** The allowance that ends first. */
+export function tighter(one: Allowance, other: Allowance | undefined): Allowance {
+  if (!other || other.remaining > one.remaining) return one
+  return other.remaining < one.remaining || other.limit < one.limit ? other : one
+}
+
 /** For Retry-After: 1 to 59, because several SDKs ignore 60, and retry immediately on 0. */
 export function secondsLeft(nowMs: number): number {
   const left = WINDOW_MS - (nowMs % WINDOW_MS)
@@ -83,22 +95,37 @@ const OTHER_ADDRESSES = '*'
  * number of unauthenticated callers affects a workspace. The operator bounds the number of workspaces.
  */
 export function memoryRateLimiter(clock: Clock): RateLimiter {
-  const counts = { workspace: windowCounts(Infinity), address: windowCounts(MAX_ADDRESSES) }
+  const counts = {
+    workspace: windowCounts(Infinity),
+    address: windowCounts(MAX_ADDRESSES),
+    key: windowCounts(Infinity),
+  }
 
-  const viewOf = ({ kind, id }: RateSubject, limit: number): RateView['allowance'] => {
-    return () => allowance(counts[kind].get(id), limit, clock.now())
+  const viewOf = ({ kind, id }: RateSubject, limit: number, key: KeyRate | undefined): RateView['allowance'] => {
+    return () => {
+      const now = clock.now()
+      const ofSubject = allowance(counts[kind].get(id), limit, now)
+      return key ? tighter(ofSubject, allowance(counts.key.get(key.id), key.limit, now)) : ofSubject
+    }
   }
 
   return {
-    async take(subject, limit) {
+    async take(subject, limit, key) {
       const { kind, id } = subject
       const now = clock.now()
       counts[kind].startWindow(windowAt(now))
       const taken = take(counts[kind].get(id), limit, now)
-      counts[kind].set(id, taken.held)
-      return { accepted: taken.accepted, secondsLeft: secondsLeft(now), allowance: viewOf(subject, limit) }
+      let { accepted } = taken
+      if (key && accepted) {
+        counts.key.startWindow(windowAt(now))
+        const ofKey = take(counts.key.get(key.id), key.limit, now)
+        counts.key.set(key.id, ofKey.held)
+        accepted = ofKey.accepted
+      }
+      if (accepted) counts[kind].set(id, taken.held)
+      return { accepted, secondsLeft: secondsLeft(now), allowance: viewOf(subject, limit, key) }
     },
-    peek: async (subject, limit) => ({ allowance: viewOf(subject, limit) }),
+    peek: async (subject, limit) => ({ allowance: viewOf(subject, limit, undefined) }),
   }
 }
 

@@ -1,7 +1,9 @@
 import {
   allowance,
   secondsLeft,
+  tighter,
   windowAt,
+  type KeyRate,
   type RateDecision,
   type RateLimiter,
   type RateSubject,
@@ -25,33 +27,44 @@ export function redisRateLimiter(link: RedisLink, clock: Clock): RateLimiter {
   const addresses = knownAddresses()
   link.follow({ scripts: [takeScript], channels: [], joined() {}, lost() {}, heartbeat() {}, receive() {} })
 
-  async function callScript(subject: RateSubject, limit: number, requests: 0 | 1): Promise<RateDecision> {
+  async function callScript(
+    subject: RateSubject,
+    limit: number,
+    requests: 0 | 1,
+    key?: KeyRate,
+  ): Promise<RateDecision> {
     const id = subject.kind === 'address' ? addresses.place(subject.id, windowAt(sharedClock.now())) : subject.id
-    const key = `weir:{rate ${subject.kind} ${id}}`
-    const [accepted, count, time] = (await link.run(takeScript, [key], [limit, requests])) as [number, number, string]
+    const place = `weir:{rate ${subject.kind} ${id}}`
+    const keys = key ? [place, `${place} ${key.id}`] : [place]
+    const values = key ? [limit, requests, key.limit] : [limit, requests]
+    const answer = (await link.run(takeScript, keys, values)) as [number, number, string, number?]
+    const [accepted, count, time, keyCount = 0] = answer
     const nowMs = Number(time)
     aheadMs = nowMs - clock.now()
-    const held = { window: windowAt(nowMs), count }
+    const window = windowAt(nowMs)
+    const ofSubject = allowance({ window, count }, limit, nowMs)
+    const left = key ? tighter(ofSubject, allowance({ window, count: keyCount }, key.limit, nowMs)) : ofSubject
     return {
       accepted: accepted === 1,
       secondsLeft: secondsLeft(nowMs),
-      allowance: () => allowance(held, limit, nowMs),
+      allowance: () => left,
     }
   }
 
   return {
-    async take(subject, limit) {
+    async take(subject, limit, key) {
       if (link.membership()) {
         try {
-          const decision = await callScript(subject, limit, 1)
+          const decision = await callScript(subject, limit, 1, key)
           // Also count locally, in case Redis becomes unreachable within this minute.
-          if (decision.accepted) await own.take(subject, Infinity)
+          if (decision.accepted) await own.take(subject, Infinity, key && { id: key.id, limit: Infinity })
           return decision
         } catch {
           // Redis has just become unreachable.
         }
       }
-      return own.take(subject, Math.floor(limit / link.replicas()))
+      const part = (whole: number): number => Math.floor(whole / link.replicas())
+      return own.take(subject, part(limit), key && { id: key.id, limit: part(key.limit) })
     },
     async peek(subject, limit) {
       if (link.membership()) {

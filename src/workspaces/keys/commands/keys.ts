@@ -1,5 +1,7 @@
 import { keyList, oneKey, type KeyList, type KeyView } from '../key-list.ts'
 import type { Accounts, ChangedKey } from '../../accounts.ts'
+import type { GivenLimits } from '../key-store.ts'
+import { counted } from '../../../shared/counts.ts'
 import { endOf } from '../../../shared/period.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { parseFlags, UsageError, withStore, type Command, type Flags } from '../../../cli/command.ts'
@@ -9,16 +11,16 @@ import type { View } from '../../../cli/terminal/view.ts'
 
 export const keys: Command = {
   summary: 'create, list, change and revoke API keys',
-  help: `weir keys create --workspace W [--name TEXT] [--expires DATE]
+  help: `weir keys create --workspace W [--name TEXT] [--expires DATE] [LIMITS]
 weir keys list [--workspace W] [--all] [--limit N] [--before ID]
-weir keys set ID [--name TEXT] [--expires DATE|never]
+weir keys set ID [--name TEXT] [--expires DATE|never] [LIMITS]
 weir keys revoke ID
 
 "create" shows the key once; Weir stores only its hash. "list" shows the keys
 that work, the newest first, and when each was last used for a request that
 reached an engine. Of each key it shows the last four characters.
-"set" renames a key, or changes when it expires. "set" and "revoke" take effect
-immediately, also in a running service.
+"set" changes the name, the expiry or the limits of a key. "set" and "revoke"
+take effect immediately, also in a running service.
 
   --workspace W    the workspace that the key belongs to
   --name TEXT      what the key is for, such as "website"
@@ -28,11 +30,31 @@ immediately, also in a running service.
   --all            also list keys that are revoked or have expired; --json
                    always lists them
   --limit N        how many keys to list, 1 to 10000; by default 1000
-  --before ID      continue after the key with this id`,
+  --before ID      continue after the key with this id
+
+Limits of a key:
+  --requests-per-minute N  within the limit of its workspace; "none" removes it
+  --models A,B             slugs or aliases that the key may call; "any": all
+  --endpoints A,B          inference endpoints that the key may call, such as
+                           /chat/completions,/embeddings; "any": all
+  --addresses A,B          IP addresses and networks that the key may be used
+                           from, such as 203.0.113.0/24; "any": all. Behind a
+                           proxy, Weir sees the address of the proxy.`,
   async run(args) {
     const flags = parseFlags(
       args,
-      { workspace: 'string', name: 'string', expires: 'string', all: 'boolean', limit: 'string', before: 'string' },
+      {
+        workspace: 'string',
+        name: 'string',
+        expires: 'string',
+        all: 'boolean',
+        limit: 'string',
+        before: 'string',
+        'requests-per-minute': 'string',
+        models: 'string',
+        endpoints: 'string',
+        addresses: 'string',
+      },
       2,
     )
     const [action, id] = flags.positionals
@@ -42,16 +64,17 @@ immediately, also in a running service.
         const workspace = flags.requiredText('workspace')
         const expires = flags.text('expires')
         const expiresAt = expires === undefined ? undefined : endOf('expires', expires)
+        const limits = limitsIn(flags)
         return withStore(flags, { changes: true }, async ({ accounts, record }) => {
           const name = flags.text('name')
           const created = await record(
             {
               action: 'createKey',
               subject: '',
-              body: { workspace, name, expires_at: expires },
+              body: { workspace, name, expires_at: expires, ...limits.body },
               state: async () => undefined,
             },
-            () => accounts.createKey(workspace, { name, expiresAt }),
+            () => accounts.createKey(workspace, { name, expiresAt, ...limits.given }),
           )
           flags.print(
             created,
@@ -79,11 +102,14 @@ immediately, also in a running service.
         if (!id) throw new UsageError('give the id of the key: weir keys set ID …')
         const name = flags.text('name')
         const expires = flags.text('expires')
-        if (name === undefined && expires === undefined) throw new UsageError('give --name, --expires or both')
+        const limits = limitsIn(flags)
+        if (name === undefined && expires === undefined && Object.keys(limits.body).length === 0) {
+          throw new UsageError('give something to change: --name, --expires or a limit such as --requests-per-minute N')
+        }
         const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : endOf('expires', expires)
-        const body = { name, expires_at: expires === 'never' ? null : expires }
+        const body = { name, expires_at: expires === 'never' ? null : expires, ...limits.body }
         return changeOne(flags, { id, action: 'changeKey', body }, (accounts) =>
-          accounts.changeKey(id, { name, expiresAt }),
+          accounts.changeKey(id, { name, expiresAt, ...limits.given }),
         )
       }
       case 'revoke':
@@ -93,6 +119,29 @@ immediately, also in a running service.
         throw new UsageError('choose an action: create, list, set or revoke')
     }
   },
+}
+
+/** The limits that are given: for the audit log as the API names them, and for the account. */
+function limitsIn(flags: Flags): { readonly body: object; readonly given: GivenLimits } {
+  const rate = flags.text('requests-per-minute')
+  const given = {
+    requestsPerMinute: rate === undefined ? undefined : rate === 'none' ? null : Number(rate),
+    allowedModels: listIn(flags, 'models'),
+    allowedEndpoints: listIn(flags, 'endpoints'),
+    allowedAddresses: listIn(flags, 'addresses'),
+  }
+  const body = {
+    requests_per_minute: given.requestsPerMinute,
+    allowed_models: given.allowedModels,
+    allowed_endpoints: given.allowedEndpoints,
+    allowed_addresses: given.allowedAddresses,
+  }
+  return { body: Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)), given }
+}
+
+function listIn(flags: Flags, name: string): readonly string[] | null | undefined {
+  const text = flags.text(name)
+  return text === undefined ? undefined : text === 'any' ? null : text.split(',').map((it) => it.trim())
 }
 
 /** Performs a change of one key, records it, and prints the key. */
@@ -157,6 +206,13 @@ function keyText(key: KeyView, view: View): string {
       ['expires', time(key.expires_at)],
       ['last used', time(key.last_used_at) ?? 'never'],
       ['revoked', time(key.revoked)],
+      [
+        'rate limit',
+        key.requests_per_minute === null ? null : `${counted(key.requests_per_minute, 'request')} per minute`,
+      ],
+      ['models', key.allowed_models?.join(', ') ?? null],
+      ['endpoints', key.allowed_endpoints?.join(', ') ?? null],
+      ['addresses', key.allowed_addresses?.join(', ') ?? null],
     ],
     view,
   )

@@ -13,7 +13,15 @@ import type { UsageStore } from '../../../billing/usage/usage-store.ts'
 import { nullable, pageSchema } from '../../../server/common-schema.ts'
 import { sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
 import { sumsView } from '../../../billing/usage/routes/reports.ts'
-import { keyChangeOf, keyChangeSchema, redactedKeySchema } from './keys.ts'
+import {
+  keyChangeOf,
+  keyChangeSchema,
+  limitFields,
+  limitsExample,
+  limitSchemas,
+  limitsIn,
+  redactedKeySchema,
+} from './keys.ts'
 import { jsonResponse } from '../../../server/route.ts'
 
 /** The keys of a workspace, for its members. */
@@ -32,6 +40,7 @@ const keySchema = Type.Object({
   expires_at: nullable(Type.String()),
   last_used_at: nullable(Type.String()),
   revoked: nullable(Type.String()),
+  ...limitSchemas,
   is_current: Type.Boolean({ description: 'Whether this session was opened with it.' }),
   requests: Type.Integer({ description: 'In this month, like the figures below.' }),
   input_tokens: Type.Integer(),
@@ -47,6 +56,7 @@ const keyExample = {
   expires_at: null,
   last_used_at: '2026-11-15T22:10:00.000Z',
   revoked: null,
+  ...limitsExample,
   is_current: true,
   requests: 12,
   input_tokens: 340,
@@ -103,6 +113,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         expires_at: Type.Optional(
           Type.String({ maxLength: 64, description: 'The last day in Sydney, such as 2027-06-30.' }),
         ),
+        ...limitFields,
       }),
       example: { name: 'website' },
       response: jsonResponse(
@@ -110,15 +121,21 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         { id: keyExample.id, key: 'weir_…', name: 'website' },
         201,
       ),
-      errors: ['invalid_value'],
+      errors: ['invalid_value', 'key_not_allowed'],
       action: ({ body, session: { caller } }) => ({
         action: 'createKey',
         subject: `${caller.workspace.name} ${body.name}`,
         state: async () => undefined,
       }),
-      async answer({ exchange, body: { name, expires_at: expires }, session: { caller } }) {
+      async answer({ exchange, body, session: { caller } }) {
+        requireUnlimited(caller)
+        const { name, expires_at: expires } = body
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
-        const { id, key } = await parts.accounts.createKey(caller.workspace.id, { name, expiresAt })
+        const { id, key } = await parts.accounts.createKey(caller.workspace.id, {
+          name,
+          expiresAt,
+          ...limitsIn(body),
+        })
         exchange.sendJson(JSON.stringify({ id, key, name }), 201)
       },
     }),
@@ -127,7 +144,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       path: '/keys/{id}',
       id: 'changeKey',
       summary: 'Change a key',
-      description: 'Renames a key, or changes when it expires. Fields that are left out stay as they are.',
+      description: 'Changes the name, the expiry or the limits of a key. Fields that are left out stay as they are.',
       parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
       body: keyChangeSchema,
       example: { name: 'website', expires_at: '2027-06-30' },
@@ -135,9 +152,10 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         Type.Object({ id: Type.String(), name: nullable(Type.String()), expires_at: nullable(Type.String()) }),
         { id: keyExample.id, name: 'website', expires_at: '2027-06-30T14:00:00.000Z' },
       ),
-      errors: ['not_found', 'conflict'],
+      errors: ['not_found', 'conflict', 'key_not_allowed'],
       action: ({ parameters, session }) => actionOn(parts, 'changeKey', parameters.id, session),
       async answer({ exchange, parameters: { id }, body, session: { caller } }) {
+        requireUnlimited(caller)
         await ownKey(parts, caller, id)
         const { name, expiresAt } = (await parts.accounts.changeKey(id, keyChangeOf(body))).key
         const expires = expiresAt === null ? null : new Date(expiresAt).toISOString()
@@ -164,6 +182,14 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       },
     }),
   ]
+}
+
+/** Else a key could be used to make one that may do more. */
+function requireUnlimited({ rules }: Caller): void {
+  if (!rules) return
+  const message =
+    'You signed in with a key that has limits, so you cannot create or change keys. Sign in with another key.'
+  throw new ApiError('key_not_allowed', message)
 }
 
 function actionOn(parts: ConsoleKeysParts, action: string, id: string, { caller }: SignedIn): Omit<Action, 'body'> {

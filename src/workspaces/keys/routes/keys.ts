@@ -1,17 +1,66 @@
 import { Type, type Static } from 'typebox'
 import type { Accounts } from '../../accounts.ts'
 import { keyList, oneKey } from '../key-list.ts'
+import { ALLOWED_MAX, limitedEndpoints, REQUESTS_PER_MINUTE_MAX } from '../key-limits.ts'
 import { requireSomething } from '../../routes/require-something.ts'
 import { endOf } from '../../../shared/period.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { KeyChange, KeyStore } from '../key-store.ts'
-import { nullable, pageSchema, unreachedSchema, workspaceName } from '../../../server/common-schema.ts'
+import { EXAMPLE_MODEL, nullable, pageSchema, unreachedSchema, workspaceName } from '../../../server/common-schema.ts'
 import { jsonResponse } from '../../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
 
 export const redactedKeySchema = Type.String({
   description: 'The prefix and the last four characters of the key; of keys of older versions only the prefix.',
 })
+
+const allowed = { minItems: 1, maxItems: ALLOWED_MAX }
+
+/** The limits of a key, in answers. */
+export const limitSchemas = {
+  requests_per_minute: nullable(
+    Type.Integer({ minimum: 1, maximum: REQUESTS_PER_MINUTE_MAX }),
+    "Requests per minute with this key, within the limit of its workspace. null: only the workspace's limit applies.",
+  ),
+  allowed_models: nullable(
+    Type.Array(Type.String({ minLength: 1, maxLength: 256 }), allowed),
+    'The models that the key may call, by slug or alias. null: all that its workspace may call.',
+  ),
+  allowed_endpoints: nullable(
+    Type.Array(Type.Enum([...limitedEndpoints]), { minItems: 1, maxItems: limitedEndpoints.length }),
+    'The inference endpoints that the key may call. null: all. Routes that only read are always allowed.',
+  ),
+  allowed_addresses: nullable(
+    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), allowed),
+    'The IP addresses and networks (CIDR) that the key may be used from. null: all. Behind a proxy, this is the address of the proxy.',
+  ),
+}
+
+/** In requests. Limits that are left out stay as they are. */
+export const limitFields = {
+  requests_per_minute: Type.Optional(limitSchemas.requests_per_minute),
+  allowed_models: Type.Optional(limitSchemas.allowed_models),
+  allowed_endpoints: Type.Optional(limitSchemas.allowed_endpoints),
+  allowed_addresses: Type.Optional(limitSchemas.allowed_addresses),
+}
+
+export const limitsExample = {
+  requests_per_minute: 60,
+  allowed_models: [EXAMPLE_MODEL],
+  allowed_endpoints: null,
+  allowed_addresses: ['203.0.113.0/24'],
+}
+
+const limitsSchema = Type.Object(limitFields)
+
+export function limitsIn(body: Static<typeof limitsSchema>) {
+  return {
+    requestsPerMinute: body.requests_per_minute,
+    allowedModels: body.allowed_models,
+    allowedEndpoints: body.allowed_endpoints,
+    allowedAddresses: body.allowed_addresses,
+  }
+}
 
 const keySchema = Type.Object({
   id: Type.String(),
@@ -22,6 +71,7 @@ const keySchema = Type.Object({
   expires_at: nullable(Type.String(), 'When the key expires; null if it does not.'),
   last_used_at: nullable(Type.String(), 'When the key was last used for a request that reached an engine.'),
   revoked: nullable(Type.String(), 'When the key was revoked; null while it is valid.'),
+  ...limitSchemas,
 })
 
 const changedKeySchema = Type.Object({ ...keySchema.properties, unreached: unreachedSchema })
@@ -34,12 +84,17 @@ const lastDay = Type.String({ maxLength: 64, description: LAST_DAY })
 export const keyChangeSchema = Type.Object({
   name: Type.Optional(keyName),
   expires_at: Type.Optional(nullable(Type.String({ maxLength: 64 }), `${LAST_DAY} null: the key does not expire.`)),
+  ...limitFields,
 })
 
 export function keyChangeOf(body: Static<typeof keyChangeSchema>): KeyChange {
   requireSomething(body, 'name', 'name')
   const { name, expires_at: expires } = body
-  return { name, expiresAt: typeof expires === 'string' ? endOf('expires_at', expires) : expires }
+  return {
+    name,
+    expiresAt: typeof expires === 'string' ? endOf('expires_at', expires) : expires,
+    ...limitsIn(body),
+  }
 }
 
 const createdKeySchema = Type.Object({
@@ -59,6 +114,7 @@ const keyExample = {
   expires_at: null,
   last_used_at: '2026-11-15T22:10:00.000Z',
   revoked: null,
+  ...limitsExample,
 }
 
 interface KeyParts {
@@ -105,6 +161,7 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
         workspace: workspaceName,
         name: Type.Optional(keyName),
         expires_at: Type.Optional(lastDay),
+        ...limitFields,
       }),
       example: { workspace: 'acme', name: 'website' },
       response: jsonResponse(
@@ -113,11 +170,14 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
         201,
       ),
       errors: ['not_found', 'invalid_value'],
-      async answer({ exchange, body: { workspace, name, expires_at: expires } }) {
+      async answer({ exchange, body }) {
+        const { workspace, name, expires_at: expires } = body
         // null counts as absent, as in every body.
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
         exchange.sendJson(
-          JSON.stringify(await accounts.createKey(workspace, { name: name || undefined, expiresAt })),
+          JSON.stringify(
+            await accounts.createKey(workspace, { name: name || undefined, expiresAt, ...limitsIn(body) }),
+          ),
           201,
         )
       },
@@ -128,7 +188,7 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
       id: 'changeKey',
       summary: 'Change a key',
       description:
-        'Renames a key, or changes when it expires, from the next request on, by every replica that is not named in the answer. Fields that are left out stay as they are. A revoked key cannot be changed.',
+        'Changes the name, the expiry or the limits of a key, from the next request on, by every replica that is not named in the answer. Fields that are left out stay as they are. A revoked key cannot be changed.',
       parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
       body: keyChangeSchema,
       example: { name: 'website', expires_at: '2027-06-30' },

@@ -1,0 +1,108 @@
+import { BlockList, isIP } from 'node:net'
+import { ApiError } from '../../shared/errors.ts'
+import type { ApiKey, KeyLimits, KeyRules } from '../workspace.ts'
+import type { GivenLimits } from './key-store.ts'
+
+/** The limits of a key: what is valid, and how requests are compared with them. */
+
+export const REQUESTS_PER_MINUTE_MAX = 100_000_000
+/** Of models, and of addresses. */
+export const ALLOWED_MAX = 100
+
+/** The endpoints that a key can be limited to. `/messages` includes `/messages/count_tokens`. */
+export const limitedEndpoints = [
+  '/chat/completions',
+  '/responses',
+  '/messages',
+  '/completions',
+  '/embeddings',
+  '/rerank',
+  '/reranking',
+  '/images/generations',
+  '/audio/transcriptions',
+  '/audio/translations',
+] as const
+
+const known: ReadonlySet<string> = new Set(limitedEndpoints)
+
+/** Throws `invalid_value`. Limits that are not given are not checked. */
+export function checkLimits(limits: GivenLimits): void {
+  const { requestsPerMinute: rate, allowedModels: models, allowedEndpoints: endpoints, allowedAddresses } = limits
+  if (typeof rate === 'number' && !(Number.isInteger(rate) && rate >= 1 && rate <= REQUESTS_PER_MINUTE_MAX)) {
+    throw invalid('requests_per_minute', `must be an integer from 1 to ${REQUESTS_PER_MINUTE_MAX}`)
+  }
+  checkList('allowed_models', models)
+  if (models?.some((name) => name.trim() === '' || name.length > 256)) {
+    throw invalid('allowed_models', 'must have slugs of 1 to 256 characters')
+  }
+  checkList('allowed_endpoints', endpoints)
+  const unknown = endpoints?.find((path) => !known.has(path))
+  if (unknown !== undefined) throw invalid('allowed_endpoints', `may have ${limitedEndpoints.join(', ')}`)
+  checkList('allowed_addresses', allowedAddresses)
+  const wrong = allowedAddresses?.find((text) => networkIn(text) === undefined)
+  if (wrong !== undefined) {
+    throw invalid(
+      'allowed_addresses',
+      `must have IP addresses or networks such as 203.0.113.0/24 or 2001:db8::/32, and "${wrong.slice(0, 64)}" is neither`,
+    )
+  }
+}
+
+function checkList(param: string, list: readonly string[] | null | undefined): void {
+  if (!list || (list.length >= 1 && list.length <= ALLOWED_MAX)) return
+  throw invalid(param, `must have 1 to ${ALLOWED_MAX} entries`)
+}
+
+function invalid(param: string, rule: string): ApiError {
+  return new ApiError('invalid_value', `'${param}' ${rule}.`, { param })
+}
+
+/** undefined if the key has no limits: its requests are compared with nothing. */
+export function rulesOf(key: KeyLimits & Pick<ApiKey, 'id'>): KeyRules | undefined {
+  const { id, requestsPerMinute, allowedModels, allowedEndpoints, allowedAddresses } = key
+  if (requestsPerMinute === null && !(allowedModels || allowedEndpoints || allowedAddresses)) return undefined
+  const models = allowedModels && new Set(allowedModels)
+  const endpoints = allowedEndpoints && new Set(allowedEndpoints)
+  const addresses = allowedAddresses && blockListOf(allowedAddresses)
+  return {
+    rate: requestsPerMinute === null ? undefined : { id, limit: requestsPerMinute },
+    allowsModel: ({ id: slug, aliases }) => !models || models.has(slug) || aliases.some((alias) => models.has(alias)),
+    allowsEndpoint: (path) => !endpoints || endpoints.has(path),
+    allowsAddress(address) {
+      if (!addresses) return true
+      const family = familyOf(address)
+      return family !== undefined && addresses.check(address, family)
+    },
+  }
+}
+
+function blockListOf(texts: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const { address, prefix, family } of texts.flatMap((text) => networkIn(text) ?? [])) {
+    list.addSubnet(address, prefix, family)
+  }
+  return list
+}
+
+interface Network {
+  readonly address: string
+  readonly prefix: number
+  readonly family: 'ipv4' | 'ipv6'
+}
+
+/** An address alone is a network of one. */
+function networkIn(text: string): Network | undefined {
+  const [address = '', length, ...more] = text.split('/')
+  const family = familyOf(address)
+  if (family === undefined || more.length > 0) return undefined
+  const longest = family === 'ipv4' ? 32 : 128
+  const prefix = length === undefined ? longest : Number(length)
+  const isPrefix = Number.isInteger(prefix) && prefix >= 0 && prefix <= longest
+  return isPrefix && (length === undefined || length === String(prefix)) ? { address, prefix, family } : undefined
+}
+
+/** An address with a zone, such as fe80::1%eth0, means something on one machine only. */
+function familyOf(address: string): Network['family'] | undefined {
+  const version = address.includes('%') ? 0 : isIP(address)
+  return version === 0 ? undefined : version === 4 ? 'ipv4' : 'ipv6'
+}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import * as fc from 'fast-check'
+import { systemClock } from '../../src/shared/system-clock.ts'
+import {
+  memoryRateLimiter,
+  type KeyRate,
+  type RateLimiter,
+  type RateSubject,
+} from '../../src/workspaces/rate-limits/rate-limit.ts'
+import { redisRateLimiter } from '../../src/workspaces/rate-limits/redis.ts'
+import { roomInThisMinute } from '../support/minute.ts'
+import { testReplica } from '../support/redis-replica.ts'
+import { startRedis } from '../support/redis-server.ts'
+import { eventually } from '../support/waiting.ts'
+
+/** Keys with a rate of their own, in memory and over replicas in Redis. */
+
+fc.configureGlobal({ seed: 1 })
+
+interface Stage {
+  readonly limiters: readonly RateLimiter[]
+  close(): Promise<void>
+}
+
+const adapters: Readonly<Record<string, () => Promise<Stage>>> = {
+  memory: async () => ({ limiters: [memoryRateLimiter(systemClock)], close: async () => {} }),
+  async Redis() {
+    const server = await startRedis()
+    const replicas = [1, 2, 3, 4].map(() => testReplica(server.url, { clock: systemClock, leaseMs: 10_000 }))
+    const limiters = replicas.map(({ link }) => redisRateLimiter(link, systemClock))
+    await eventually('all have joined', () => replicas.every(({ link }) => link.membership() !== undefined))
+    return {
+      limiters,
+      async close() {
+        for (const replica of replicas) await replica.close()
+        await server.remove()
+      },
+    }
+  },
+}
+
+/** The limit of the workspace, those of its keys (0: none), and which key sends each request. */
+const cases = fc.record({
+  limit: fc.integer({ min: 1, max: 30 }),
+  keyLimits: fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 4 }),
+  requests: fc.array(fc.nat(3), { maxLength: 60 }),
+})
+
+for (const [name, open] of Object.entries(adapters)) {
+  describe(`the rate of a key, in ${name}`, () => {
+    let stage: Stage
+    let workspaces = 0
+
+    before(async () => {
+      stage = await open()
+    })
+    after(() => stage.close())
+
+    const newWorkspace = (): RateSubject => ({ kind: 'workspace', id: `ws_${name}_${++workspaces}` })
+    const limiter = (index: number): RateLimiter => stage.limiters[index % stage.limiters.length]!
+    const keyOf = (subject: RateSubject, index: number, limit: number): KeyRate | undefined =>
+      limit === 0 ? undefined : { id: `${subject.id} key ${index}`, limit }
+
+    it('[R1, R2] a request counts for its key and its workspace or for neither, and the tighter one is shown', async () => {
+      await fc.assert(
+        fc.asyncProperty(cases, async ({ limit, keyLimits, requests }) => {
+          await roomInThisMinute(2000)
+          const subject = newWorkspace()
+          let ofWorkspace = 0
+          const ofKeys = keyLimits.map(() => 0)
+          for (const [index, sender] of requests.entries()) {
+            const which = sender % keyLimits.length
+            const key = keyOf(subject, which, keyLimits[which]!)
+            const hasRoom = ofWorkspace < limit && (!key || ofKeys[which]! < key.limit)
+            const decision = await limiter(index).take(subject, limit, key)
+            assert.equal(decision.accepted, hasRoom)
+            if (hasRoom) ofWorkspace++
+            if (hasRoom && key) ofKeys[which]!++
+            const left = [[limit - ofWorkspace, limit], ...(key ? [[key.limit - ofKeys[which]!, key.limit]] : [])]
+            const [tightest] = left.toSorted(([one = 0, size = 0], [other = 0, otherSize = 0]) => {
+              return one - other || size - otherSize
+            })
+            const shown = decision.allowance()
+            assert.deepEqual([shown.remaining, shown.limit], tightest)
+          }
+          const view = await limiter(0).peek(subject, limit)
+          assert.equal(view.allowance().remaining, limit - ofWorkspace)
+        }),
+        { numRuns: 40 },
+      )
+    })
+
+    it('[R1] is exact for requests at once', async () => {
+      await roomInThisMinute(10_000)
+      const subject = newWorkspace()
+      const limits = [30, 50, 1000]
+      const asked = 200
+      const accepted = await Promise.all(
+        limits.map(async (keyLimit, which) => {
+          const key = keyOf(subject, which, keyLimit)
+          const decisions = await Promise.all(
+            Array.from({ length: asked }, (_, index) => limiter(index).take(subject, 220, key)),
+          )
+          return decisions.filter((it) => it.accepted).length
+        }),
+      )
+      assert.equal(
+        accepted.reduce((sum, it) => sum + it, 0),
+        220,
+      )
+      for (const [which, keyLimit] of limits.entries()) assert.ok(accepted[which]! <= Math.min(keyLimit, asked))
+    })
+  })
+}

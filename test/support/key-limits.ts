@@ -1,0 +1,9 @@
+import type { KeyLimits } from '../../src/workspaces/workspace.ts'
+
+/** The limits of a key that has none. */
+export const noLimits: KeyLimits = {
+  requestsPerMinute: null,
+  allowedModels: null,
+  allowedEndpoints: null,
+  allowedAddresses: null,
+}
