@@ -214,8 +214,8 @@ export default [
   {
     name: 'addresses-and-workspaces-share-their-counts',
     file: 'src/workspaces/rate-limits/rate-limit.ts',
-    find: 'const counts = { workspace: windowCounts(Infinity), address: windowCounts(MAX_ADDRESSES) }',
-    replace: 'const all = windowCounts(MAX_ADDRESSES)\n  const counts = { workspace: all, address: all }',
+    find: 'const counts = {\n    workspace: windowCounts(Infinity),\n    address: windowCounts(MAX_ADDRESSES),',
+    replace: 'const all = windowCounts(MAX_ADDRESSES)\n  const counts = {\n    workspace: all,\n    address: all,',
     tests: ['workspaces/rate-limit'],
   },
   {

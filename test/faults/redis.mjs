@@ -87,15 +87,15 @@ export default [
   {
     name: 'redis-rate-counts-by-its-own-clock',
     file: 'src/workspaces/rate-limits/redis.ts',
-    find: 'const held = { window: windowAt(nowMs), count }',
-    replace: 'const held = { window: windowAt(clock.now()), count }',
+    find: 'const window = windowAt(nowMs)',
+    replace: 'const window = windowAt(clock.now())',
     tests: ['replicas/rate-limit'],
   },
   {
     name: 'redis-rate-whole-limit-at-each-replica',
     file: 'src/workspaces/rate-limits/redis.ts',
-    find: 'return own.take(subject, Math.floor(limit / link.replicas()))',
-    replace: 'return own.take(subject, limit)',
+    find: 'return own.take(subject, part(limit), key',
+    replace: 'return own.take(subject, limit, key',
     tests: ['replicas/rate-limit'],
   },
   {
@@ -263,8 +263,8 @@ export default [
   {
     name: 'redis-rate-is-rounded-up-at-each-replica',
     file: 'src/workspaces/rate-limits/redis.ts',
-    find: 'return own.take(subject, Math.floor(limit / link.replicas()))',
-    replace: 'return own.take(subject, Math.ceil(limit / link.replicas()))',
+    find: 'number => Math.floor(whole / link.replicas())',
+    replace: 'number => Math.ceil(whole / link.replicas())',
     tests: ['workspaces/redis-rate-limit'],
   },
   {

@@ -831,8 +831,8 @@ export default [
   {
     name: 'public-rate-limit-for-each-key',
     file: 'src/server/api/public-api.ts',
-    find: "rateLimiter.take({ kind: 'workspace', id }, requestsPerMinute",
-    replace: "rateLimiter.take({ kind: 'workspace', id: caller.keyId }, requestsPerMinute",
+    find: "{ kind: 'workspace', id },",
+    replace: "{ kind: 'workspace', id: caller.keyId },",
     tests: ['queue/shared-limit.http'],
   },
   {
@@ -852,8 +852,8 @@ export default [
   {
     name: 'public-private-model-listed',
     file: 'src/catalog/routes/models.ts',
-    find: 'isVisible(model, workspace.name) && matches(',
-    replace: 'matches(',
+    find: 'isVisible(model, workspace.name) && mayCall(rules, model)',
+    replace: 'mayCall(rules, model)',
     tests: ['catalog/catalog.http'],
   },
   {

@@ -158,20 +158,15 @@ describe('the limits of a key', () => {
   })
 
   it('are set, shown and removed by weir keys', async () => {
-    const run = async (...args: string[]) =>
-      (await commandLine(['keys', ...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'])).json<
-        Record<string, unknown>
-      >()
-    const { id } = await run(
-      ...['create', '--workspace', 'default', '--requests-per-minute', '5', '--models', 'meta/other'],
-      ...['--endpoints', '/rerank', '--addresses', '10.0.0.0/8, ::1'],
-    )
-    const renamed = await run('set', String(id), '--name', 'renamed')
+    const run = async (line: string) => {
+      const options = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
+      return (await commandLine(['keys', ...line.split(' '), ...options])).json()
+    }
+    const limits = '--requests-per-minute 5 --models meta/other --endpoints /rerank --addresses 10.0.0.0/8,::1'
+    const id = String((await run(`create --workspace default ${limits}`))['id'])
+    const renamed = await run(`set ${id} --name renamed`)
     assert.deepEqual({ ...renamed, ...set }, renamed)
-    const cleared = await run(
-      ...['set', String(id), '--requests-per-minute', 'none', '--models', 'any'],
-      ...['--endpoints', 'any', '--addresses', 'any'],
-    )
+    const cleared = await run(`set ${id} --requests-per-minute none --models any --endpoints any --addresses any`)
     const none = { requests_per_minute: null, allowed_models: null, allowed_endpoints: null, allowed_addresses: null }
     assert.deepEqual({ ...cleared, ...none }, cleared)
   })

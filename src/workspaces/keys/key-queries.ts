@@ -140,5 +140,5 @@ function toKey(row: Row): ApiKey {
 const listText = (list: readonly string[] | null): string | null => list && JSON.stringify(list)
 
 function listIn(text: unknown): readonly string[] | null {
-  return text === null ? null : (JSON.parse(String(text)) as readonly string[])
+  return text === null ? null : (JSON.parse(text as string) as readonly string[])
 }

@@ -19,7 +19,7 @@ import {
   limitFields,
   limitsExample,
   limitSchemas,
-  limitsIn,
+  keyLimitsIn,
   redactedKeySchema,
 } from './keys.ts'
 import { jsonResponse } from '../../../server/route.ts'
@@ -134,7 +134,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         const { id, key } = await parts.accounts.createKey(caller.workspace.id, {
           name,
           expiresAt,
-          ...limitsIn(body),
+          ...keyLimitsIn(body),
         })
         exchange.sendJson(JSON.stringify({ id, key, name }), 201)
       },

@@ -53,7 +53,7 @@ export const limitsExample = {
 
 const limitsSchema = Type.Object(limitFields)
 
-export function limitsIn(body: Static<typeof limitsSchema>) {
+export function keyLimitsIn(body: Static<typeof limitsSchema>) {
   return {
     requestsPerMinute: body.requests_per_minute,
     allowedModels: body.allowed_models,
@@ -93,7 +93,7 @@ export function keyChangeOf(body: Static<typeof keyChangeSchema>): KeyChange {
   return {
     name,
     expiresAt: typeof expires === 'string' ? endOf('expires_at', expires) : expires,
-    ...limitsIn(body),
+    ...keyLimitsIn(body),
   }
 }
 
@@ -176,7 +176,7 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
         exchange.sendJson(
           JSON.stringify(
-            await accounts.createKey(workspace, { name: name || undefined, expiresAt, ...limitsIn(body) }),
+            await accounts.createKey(workspace, { name: name || undefined, expiresAt, ...keyLimitsIn(body) }),
           ),
           201,
         )
