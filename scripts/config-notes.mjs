@@ -75,6 +75,10 @@ export const configNotes = {
   'log.level': ['`info`', 'How much is logged.'],
   'tracing.endpoint': ['none', 'Where [traces](../guides/traces.md) are sent by OTLP over HTTP.'],
   'tracing.sample': ['1', 'The share of requests that are traced, of those whose caller sent no trace.'],
+  'metrics.gen_ai_names': [
+    '`current`',
+    "OpenTelemetry's names of the metrics of tokens: those of 2026, the `former` ones, or `both` ([guide](../guides/monitoring.md)).",
+  ],
   catalog: ['', 'A file with `models`, instead of `models` here.'],
   'models[].id': ['required', 'The name that callers use.'],
   'models[].aliases': ['none', 'Other names.'],

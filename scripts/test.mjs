@@ -25,7 +25,14 @@ const chosen = separateTests[args[0]]
 const isSlow = args[0] === '--slow'
 
 await runOnRuntime(import.meta.url, () => {
-  ensureTools(['curl', 'chromium', 'redis-server', 'postgresql', ...(isSlow ? ['nginx', 'caddy', 'haproxy'] : [])])
+  ensureTools([
+    'curl',
+    'chromium',
+    'redis-server',
+    'postgresql',
+    'prometheus',
+    ...(isSlow ? ['nginx', 'caddy', 'haproxy'] : []),
+  ])
   ensureConsole()
   if (chosen) runSeparateTests()
   else if (args.length > 0) runTests('tests', args, 2)

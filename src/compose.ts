@@ -105,8 +105,11 @@ async function assemble(
     fetchMissing()
   })
   for (const file of watched) opened.defer(file.onChange(reloads.files))
-  for (const file of tlsFiles) opened.defer(file.onChange(() => renewCertificate(config, publicListener, log)))
-  if (certificate) log.info({ names: certificate.names, valid_until: certificate.validUntil }, 'serving HTTPS')
+  for (const file of tlsFiles) opened.defer(file.onChange(() => renewCertificate(config, publicListener, telemetry)))
+  if (certificate) {
+    telemetry.certificateServed(certificate.validUntil)
+    log.info({ names: certificate.names, valid_until: certificate.validUntil }, 'serving HTTPS')
+  }
   fetchMissing()
 
   async function consoleLink(workspace: string): Promise<string> {
@@ -157,6 +160,7 @@ async function openCommands(
     contradictedCounts: telemetry.contradictedCounts,
     cacheUse: () => telemetry.cacheUse.entries(undefined),
     metrics: telemetry.metrics,
+    reconciled: (problems) => telemetry.reconciled(problems, clock.now()),
     replicas: replicaCommands(coordination, { audit: store, clock }),
   })
   opened.defer(() => commands.close())
@@ -251,11 +255,13 @@ function readinessOf({ recordReadiness, engines, coordination, draining }: Parts
 }
 
 /** The certificate and the key change one after the other. Until they match, the old certificate stays in use. */
-function renewCertificate({ tls }: Config, publicListener: Listener, log: Telemetry['log']): void {
+function renewCertificate({ tls }: Config, publicListener: Listener, telemetry: Telemetry): void {
   if (!tls) return
+  const { log } = telemetry
   try {
     const renewed = readCertificate(tls)
     publicListener.renew(renewed.tls)
+    telemetry.certificateServed(renewed.validUntil)
     log.info({ names: renewed.names, valid_until: renewed.validUntil }, 'certificate renewed')
   } catch (error) {
     log.error({ reason: (error as Error).message }, 'the changed certificate cannot be used; the old one stays')

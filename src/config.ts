@@ -92,6 +92,8 @@ export interface Config {
   readonly logLevel: string
   /** Where traces are sent, and of which requests; undefined: nowhere. */
   readonly tracing: TracingSettings | undefined
+  /** Which of OpenTelemetry's names for token metrics are used. */
+  readonly genAiNames: 'current' | 'former' | 'both'
   readonly catalog: CatalogSource
   /** Every setting with its source, for people. Secrets are left out. */
   readonly settings: readonly Setting[]
@@ -167,6 +169,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     consoleModels: content.console?.models ?? ('members' as const),
     logLevel: content.log?.level ?? 'info',
     tracing: tracingFrom(content.tracing, environment),
+    genAiNames: content.metrics?.gen_ai_names ?? ('current' as const),
     catalog: catalogSource(file, yaml && { text: text ?? '', yaml }, base, (name) => environment[name]),
   }
   const settings = settingsOf(config, content, yaml, overrides, environment)
@@ -345,6 +348,7 @@ function settingsOf(
     ['console.models', config.consoleModels],
     ['log.level', config.logLevel],
     ...(config.tracing ? tracingSettings(config.tracing) : []),
+    ['metrics.gen_ai_names', config.genAiNames],
     ['catalog', config.catalog.file === undefined ? 'built in' : resolve(config.catalog.file)],
     // These have no defaults worth showing.
     ...(['seller', 'files'] as const).flatMap((part) =>

@@ -70,6 +70,7 @@ describe('compose.yaml', () => {
     readonly volumes?: readonly string[]
     readonly stop_grace_period?: string
     readonly depends_on?: object
+    readonly profiles?: readonly string[]
   }
   const compose = parse(read('compose.yaml'), { merge: true }) as {
     services: Record<string, Service>
@@ -84,6 +85,23 @@ describe('compose.yaml', () => {
       assert.ok(Number.parseInt(grace ?? '', 10) > 30)
       assert.match(read('nginx.conf'), new RegExp(`server ${name}:8080 `))
     }
+  })
+
+  it('mounts files that exist, and observes only on request', () => {
+    const observers = ['prometheus', 'grafana', 'otel-collector']
+    for (const name of observers) assert.deepEqual(compose.services[name]?.profiles, ['observe'], name)
+    const mounted = Object.values(compose.services).flatMap(({ volumes = [] }) => volumes)
+    const files = mounted.flatMap((it) => /^\.\/([^:]+):/.exec(it)?.[1] ?? [])
+    // The operator copies weir.yaml from the example.
+    for (const file of files) assert.ok(file === 'weir.yaml' || existsSync(join(folder, file)), file)
+    const { scrape_configs: scraped } = parse(read('prometheus/prometheus.yaml')) as {
+      scrape_configs: [{ static_configs: [{ targets: string[] }] }]
+    }
+    const replicas = Object.keys(compose.services).filter((name) => name.startsWith('weir-'))
+    assert.deepEqual(
+      scraped[0].static_configs[0].targets,
+      replicas.map((name) => `${name}:8081`),
+    )
   })
 
   it('names every variable that it needs in .env.example', () => {

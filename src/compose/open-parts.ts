@@ -34,7 +34,6 @@ import { openEngines } from '../open-engines.ts'
 import { openReloading } from '../operate/reload/reloading.ts'
 import { openRefusals } from '../billing/refused-requests/refusal-recorder.ts'
 import { version } from '../operate/version.ts'
-import { deploymentsOf } from '../catalog/model.ts'
 import type { Tracing } from '../operate/telemetry/tracing.ts'
 import type { Telemetry } from '../operate/telemetry/telemetry.ts'
 import type { LiveSettings } from '../operate/reload/live-settings.ts'
@@ -75,7 +74,7 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
   const files = openFiles(config, () => urlOf(listeners.public!), clock, disk)
   opened.defer(() => files?.close())
   const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
-  const tracing = await openTraces(start, models.catalog)
+  const tracing = await openTraces(start, models.engines)
   const pipeline = openPipeline(start, { ...records, ...shared, ...models, tracing })
   const invoicing = openInvoices(start, records)
   const { seller, invoice } = config
@@ -175,7 +174,17 @@ async function openModels(start: Start, parts: Records & Shared & Access & { rea
   )
   const lanes = await openLaneSettings(store, changes)
   const engines = opened.adopt(openEngines(config, telemetry, lanes), (it) => it.close())
-  telemetry.measure({ admission, coordination, ledger, memory, engineAddresses: engines.addresses })
+  telemetry.measure({
+    admission,
+    coordination,
+    ledger,
+    memory,
+    engineAddresses: engines.addresses,
+    engineKind: engines.kindOf,
+    genAiNames: config.genAiNames,
+    disk: () => diskSpace(config.dataDir),
+    maxJournalBytes: config.maxJournalBytes,
+  })
   // A service that started without a file notices when one appears, and logs that it needs a restart.
   const watched = [...new Set([config.file ?? CONFIG_FILE, config.catalog.file])].flatMap((file) =>
     file ? [watchFile(file)] : [],
@@ -199,17 +208,13 @@ async function openModels(start: Start, parts: Records & Shared & Access & { rea
 /** The module is loaded only where traces are wanted, because it takes memory. */
 async function openTraces(
   { config, opened, telemetry }: Start,
-  catalog: Models['catalog'],
+  engines: Models['engines'],
 ): Promise<Tracing | undefined> {
   if (!config.tracing) return undefined
   const { openTracing } = await import('../operate/telemetry/tracing.ts')
   const tracing = openTracing(config.tracing, {
     version,
-    engineKind: (lane) =>
-      catalog
-        .models()
-        .flatMap(deploymentsOf)
-        .find((it) => it.lane === lane)?.engine?.kind,
+    engineKind: engines.kindOf,
     failed: (reason) => telemetry.log.warn({ reason }, 'traces could not be sent'),
   })
   return opened.adopt(tracing, (it) => it.close())

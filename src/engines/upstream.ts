@@ -1,4 +1,4 @@
-import type { EngineDescription, EngineQuestions, Deployment } from '../catalog/model.ts'
+import type { EngineDescription, EngineKind, EngineQuestions, Deployment } from '../catalog/model.ts'
 import { deadlines, headerLines } from './http-client/index.ts'
 import type { Engine, EngineAddressState } from './engine.ts'
 import type { DrainedAddresses } from '../catalog/lane-settings-store.ts'
@@ -97,15 +97,18 @@ export interface EngineSet {
   of(deployment: Deployment): Engine | undefined
   /** The addresses of all engines, by lane. */
   addresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
+  /** undefined if the lane has no engine. */
+  kindOf(lane: string): EngineKind | undefined
   /** Applies a new catalog. An engine whose description did not change stays open. */
   update(deployments: readonly Deployment[]): void
   close(): Promise<void>
 }
 
 export function engineSet(open: (description: EngineDescription) => Engine): EngineSet {
-  let current = new Map<string, { readonly description: string; readonly engine: Engine }>()
+  let current = new Map<string, { readonly description: string; readonly kind: EngineKind; readonly engine: Engine }>()
   return {
     of: (deployment) => current.get(deployment.lane)?.engine,
+    kindOf: (lane) => current.get(lane)?.kind,
     *addresses() {
       for (const [lane, { engine }] of current) for (const address of engine.addresses()) yield [lane, address]
     },
@@ -116,7 +119,7 @@ export function engineSet(open: (description: EngineDescription) => Engine): Eng
         const text = JSON.stringify(description)
         const same = current.get(lane)
         const keep = same?.description === text ? same : undefined
-        next.set(lane, keep ?? { description: text, engine: open(description) })
+        next.set(lane, keep ?? { description: text, kind: description.kind, engine: open(description) })
       }
       for (const [lane, old] of current) if (next.get(lane) !== old) void old.engine.close()
       current = next

@@ -21,6 +21,8 @@ export interface ServiceCommands {
   contradictedCounts(): readonly ContradictedCounts[]
   /** How much of its input was cached, by key and model. */
   cacheUse(): readonly CacheUseEntry[]
+  /** The ledger was reconciled, and this many things do not match. */
+  reconciled(problems: number): void
   /** Of this process. */
   metrics(): Promise<string>
   readonly replicas: {
@@ -54,6 +56,10 @@ export async function listenForCommands(
     }
     if (request.method === 'POST' && pathname === '/remove-model') {
       return removeModel(commands, searchParams.get('model') ?? '', response)
+    }
+    if (request.method === 'POST' && pathname === '/reconciled') {
+      commands.reconciled(Number(searchParams.get('problems')))
+      return response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
     }
     if (request.method === 'POST' && pathname === '/console-link') {
       return sendLink(commands, searchParams.get('workspace') ?? undefined, response)

@@ -164,6 +164,11 @@ export async function cacheUseOf(dataDir: string): Promise<readonly CacheUseEntr
   return answers.some((it) => it !== undefined) ? mergedCacheUse(entries) : undefined
 }
 
+/** Lets the metrics of the running service show the result, if one is running. */
+export async function reportReconciliation(dataDir: string, problems: number): Promise<void> {
+  await requestFromAny(dataDir, 'POST', `/reconciled?${new URLSearchParams({ problems: String(problems) }).toString()}`)
+}
+
 /** The replicas, as the running service knows them; undefined when none is running. */
 export async function replicasOf(dataDir: string): Promise<ReplicaListing | undefined> {
   return (await requestFromAny(dataDir, 'GET', '/replicas')) as ReplicaListing | undefined

@@ -142,6 +142,7 @@ describe('the limits of weir.yaml', () => {
       'console',
       'log',
       'tracing',
+      'metrics',
     ]) {
       assert.ok(accepted({ [part]: {} }) && !accepted({ [part]: unknown }), part)
     }
@@ -167,6 +168,7 @@ describe('the settings in force', () => {
     console: { models: 'public' },
     log: { level: 'warn' },
     tracing: { endpoint: 'http://collector', sample: 0.5 },
+    metrics: { gen_ai_names: 'both' },
     seller,
     models: [],
   }
@@ -207,6 +209,7 @@ describe('the settings in force', () => {
       'log.level': 'warn',
       'tracing.endpoint': 'http://collector/v1/traces',
       'tracing.sample': 0.5,
+      'metrics.gen_ai_names': 'both',
       catalog: file,
       'seller.name': 'Weir',
       'seller.abn': '51824753556',
@@ -244,6 +247,7 @@ describe('the settings in force', () => {
       'invoice.fonts': [],
       'console.models': 'members',
       'log.level': 'info',
+      'metrics.gen_ai_names': 'current',
       catalog: file,
       operator_token: 'in the file operator-token',
     })

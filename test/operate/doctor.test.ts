@@ -88,10 +88,10 @@ describe('weir doctor', () => {
     assert.deepEqual(lines.slice(-7), [
       '• service: not running on this data directory',
       '    → start it with npm start',
-      '✔ llama.cpp (chat models): installed',
-      '✔ ONNX (speech, embeddings, images): installed',
       '✖ engine: http://127.0.0.1:9/v1 does not answer',
       '    → start the engine, or correct its URL in the catalog',
+      '✔ llama.cpp (chat models): installed',
+      '✔ ONNX (speech, embeddings, images): installed',
       '',
     ])
     const unexpected = await run(doctor, content, 'everything')
@@ -186,10 +186,16 @@ describe('weir doctor', () => {
     const { stop } = await scriptedService(
       t,
       dataDir,
-      { contradictedCounts: () => [counts, { ...counts, answers: 2, counted: 1 }, { ...counts, counted: 8 }] },
+      {
+        metrics: async () => 'weir_ledger_healthy 0\n',
+        contradictedCounts: () => [counts, { ...counts, answers: 2, counted: 1 }, { ...counts, counted: 8 }],
+      },
       server.url,
     )
     assert.deepEqual(await found('service', {}), [['ok', `running at ${server.url}`, undefined]])
+    assert.deepEqual(await found('ledger', {}), [
+      ['problem', 'usage cannot be recorded', 'see docs/runbooks/WeirLedgerLags.md'],
+    ])
     const template =
       'see whether its chat template adds a long text; if it does not count tokens, set usage: estimated for the engine (docs/billing.md); such answers are billed as counted'
     const truncated =

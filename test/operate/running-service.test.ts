@@ -30,6 +30,7 @@ import {
   publishService,
   refreshService,
   replicasOf,
+  reportReconciliation,
   settleRunningService,
   settingsInForce,
   withdrawService,
@@ -93,6 +94,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
         asked.push(`drain ${name}, ${actor}`)
       },
     },
+    reconciled: (problems) => void asked.push(`reconciled ${problems}`),
     settled: async () => void asked.push('settled'),
     settings: () => settings,
     async consoleLink(workspace) {
@@ -262,6 +264,14 @@ describe('a command', () => {
     assert.equal(await fetchMetrics(dataDir), 'weir_build_info 1\n')
     await stop()
     assert.equal(await fetchMetrics(dataDir), undefined)
+  })
+
+  it('reports the result of a reconciliation, and does not fail without a service', async (t) => {
+    const { dataDir, asked, stop } = await runPublished(t, emptyFolder(t))
+    await reportReconciliation(dataDir, 3)
+    assert.deepEqual(asked, ['reconciled 3'])
+    await stop()
+    await reportReconciliation(dataDir, 0)
   })
 
   it('drains a replica, or reports why it cannot', async (t) => {

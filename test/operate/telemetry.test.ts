@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { describe, it, type TestContext } from 'node:test'
 import type { LaneStatus } from '../../src/queue/lane.ts'
 import type { Job } from '../../src/engines/job.ts'
@@ -17,7 +18,7 @@ const lane = (changes: Partial<LaneStatus>): LaneStatus => ({
   ...changes,
 })
 
-function stage(t: TestContext, level = 'silent') {
+function stage(t: TestContext, level = 'silent', genAiNames: Parts['genAiNames'] = 'both') {
   const written: string[] = []
   const telemetry = createTelemetry(level, '1.2.3', { write: (line) => void written.push(line), flush: async () => {} })
   t.after(() => telemetry.close())
@@ -35,6 +36,10 @@ function stage(t: TestContext, level = 'silent') {
       ['m', { url: 'http://a', isUp: true } as EngineAddressState],
       ['m', { url: 'http://b', isUp: false } as EngineAddressState],
     ],
+    engineKind: () => 'vllm',
+    genAiNames,
+    disk: async () => ({ size: 1000, free: 300 }),
+    maxJournalBytes: 700,
   } as unknown as Parts)
   const scrape = async (): Promise<readonly string[]> =>
     (await telemetry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -67,6 +72,8 @@ function useAll(telemetry: Telemetry): void {
   telemetry.contradicted(job, 99)
   telemetry.contradicted(job, 98)
   telemetry.spendLimitReached('acme')
+  telemetry.certificateServed(new Date(5000))
+  telemetry.reconciled(2, 6000)
   telemetry.rowsSetAside(2)
   telemetry.rowsSetAside(1)
   const blocks = [{ own: 1, chain: 1, characters: 10 }]
@@ -78,15 +85,18 @@ describe('the metrics of a service', () => {
   it('show what has happened, and the state of its parts', async (t) => {
     const { telemetry, scrape } = stage(t)
     useAll(telemetry)
-    const lines = (await scrape()).filter((line) => !/^process_|_bucket|event_loop/.test(line))
+    const lines = (await scrape()).filter((line) => !/^process_|^gen_ai|_bucket|event_loop/.test(line))
     assert.deepEqual(lines.toSorted(), [
       `weir_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
       'weir_cache_misses_total{model="m",lane="m",cause="first_use"} 1',
       'weir_cache_tokens_total{workspace="ws_1",key="key_1",model="m",kind="cached_input"} 4',
       'weir_cache_tokens_total{workspace="ws_1",key="key_1",model="m",kind="input"} 20',
+      'weir_certificate_end_timestamp_seconds 5',
       'weir_committed_tokens{lane="m"} 60',
       'weir_contradicted_counts_total{model="m"} 2',
       'weir_coordinated 1',
+      'weir_data_disk_bytes 1000',
+      'weir_data_disk_free_bytes 300',
       'weir_engine_breaches_total{model="m"} 1',
       'weir_engine_seconds_count{model="m",lane="m"} 1',
       'weir_engine_seconds_sum{model="m",lane="m"} 2',
@@ -98,6 +108,7 @@ describe('the metrics of a service', () => {
       'weir_in_flight_requests{lane="m"} 5',
       'weir_journal_bytes 77',
       'weir_journal_lag_seconds 2.5',
+      'weir_journal_max_bytes 700',
       'weir_lane_max_concurrent_requests{lane="m"} 2',
       'weir_lane_max_queue_depth{lane="m"} 3',
       'weir_lane_max_wait_seconds{lane="m"} 4.5',
@@ -109,6 +120,8 @@ describe('the metrics of a service', () => {
       'weir_queue_depth{lane="m"} 7',
       'weir_queue_wait_seconds_count{model="m",lane="m"} 1',
       'weir_queue_wait_seconds_sum{model="m",lane="m"} 0.25',
+      'weir_reconcile_problems 2',
+      'weir_reconcile_timestamp_seconds 6',
       'weir_rejections_total{code="rate_limit_exceeded"} 1',
       'weir_replica_in_flight_requests{lane="m"} 3',
       'weir_replica_queue_depth{lane="m"} 4',
@@ -137,6 +150,62 @@ describe('the metrics of a service', () => {
     for (const [name, { help, type }] of Object.entries(metricTable)) {
       assert.ok(text.includes(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`), name)
     }
+  })
+
+  it('include those of OpenTelemetry, by its names', async (t) => {
+    const { telemetry, scrape } = stage(t)
+    telemetry.settled(row)
+    telemetry.settled({ ...row, endpoint: '/embeddings', outcome: 'engine_failed', errorCode: 'upstream_error' })
+    const lines = (await scrape()).filter((line) => line.startsWith('gen_ai') && !line.includes('_bucket'))
+    const place = (operation: string) =>
+      `gen_ai_operation_name="${operation}",gen_ai_request_model="m",gen_ai_provider_name="vllm"`
+    const [chat, embeddings] = [place('chat'), place('embeddings')]
+    assert.deepEqual(lines.filter((line) => line.includes(chat)).toSorted(), [
+      `gen_ai_client_inference_operation_input_tokens_count{${chat}} 1`,
+      `gen_ai_client_inference_operation_input_tokens_sum{${chat}} 10`,
+      `gen_ai_client_inference_operation_output_tokens_count{${chat}} 1`,
+      `gen_ai_client_inference_operation_output_tokens_sum{${chat}} 6`,
+      `gen_ai_client_inference_usage_cache_read_input_tokens_total{${chat},gen_ai_token_modality="unknown"} 4`,
+      `gen_ai_client_inference_usage_input_tokens_total{${chat},gen_ai_token_modality="unknown"} 10`,
+      `gen_ai_client_inference_usage_output_tokens_total{${chat},gen_ai_token_modality="text"} 6`,
+      `gen_ai_client_token_usage_count{${chat},gen_ai_token_type="input"} 1`,
+      `gen_ai_client_token_usage_count{${chat},gen_ai_token_type="output"} 1`,
+      `gen_ai_client_token_usage_sum{${chat},gen_ai_token_type="input"} 10`,
+      `gen_ai_client_token_usage_sum{${chat},gen_ai_token_type="output"} 6`,
+      `gen_ai_server_request_duration_seconds_count{${chat},error_type=""} 1`,
+      `gen_ai_server_request_duration_seconds_sum{${chat},error_type=""} 2.25`,
+      `gen_ai_server_time_per_output_token_seconds_count{${chat}} 1`,
+      `gen_ai_server_time_per_output_token_seconds_sum{${chat}} 0.3`,
+      `gen_ai_server_time_to_first_token_seconds_count{${chat}} 1`,
+      `gen_ai_server_time_to_first_token_seconds_sum{${chat}} 0.75`,
+    ])
+    // A request that failed has a duration, and no time of its tokens.
+    assert.ok(
+      lines.includes(`gen_ai_server_request_duration_seconds_count{${embeddings},error_type="upstream_error"} 1`),
+    )
+    assert.ok(!lines.some((line) => line.includes('_token_seconds_count') && line.includes(embeddings)))
+  })
+
+  it('name tokens by the current names, the former ones, or both', async (t) => {
+    const families = async (genAiNames: Parts['genAiNames']): Promise<readonly boolean[]> => {
+      const text = await stage(t, 'silent', genAiNames).telemetry.metrics()
+      return ['gen_ai_client_inference_usage_input_tokens_total', 'gen_ai_client_token_usage'].map((name) =>
+        text.includes(`# TYPE ${name} `),
+      )
+    }
+    assert.deepEqual(await families('current'), [true, false])
+    assert.deepEqual(await families('former'), [false, true])
+    assert.deepEqual(await families('both'), [true, true])
+  })
+
+  it('are what promtool accepts', async (t) => {
+    const { telemetry } = stage(t)
+    useAll(telemetry)
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: await telemetry.metrics(),
+      encoding: 'utf8',
+    })
+    assert.deepEqual([status, stdout, stderr], [0, '', ''])
   })
 
   it('report when the replica is partitioned, and when usage cannot be recorded', async (t) => {

@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { pino, type Logger } from 'pino'
 import type { LaneStatus } from '../../queue/lane.ts'
 import type { Job } from '../../engines/job.ts'
+import type { DiskSpace } from '../../shared/disk-room.ts'
 import type { ByteBudget } from '../../shared/byte-budget.ts'
 import type { LedgerRow } from '../../ledger/rows.ts'
 import type { PromptBlocks } from '../../engines/prefix/prompt-blocks.ts'
@@ -10,6 +11,8 @@ import type { ContradictedCounts } from '../../engines/contradicted-counts.ts'
 import { cacheUseRecord } from './cache-use.ts'
 import { doubtfulCounts } from './doubtful-counts.ts'
 import type { RequestLine, RequestNotes } from '../../server/request-line.ts'
+import { genAiMetrics, type GenAiNames } from './gen-ai-metrics.ts'
+import { memo } from './memo.ts'
 import type { MetricOf } from './metric-table.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission } from '../../queue/admission.ts'
@@ -28,6 +31,12 @@ export interface Telemetry {
     readonly memory: ByteBudget
     /** The addresses of all engines, by lane. */
     engineAddresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
+    /** The kind of engine behind a lane. */
+    engineKind(lane: string): string | undefined
+    readonly genAiNames: GenAiNames
+    /** The disk of the data directory. */
+    disk(): Promise<DiskSpace>
+    readonly maxJournalBytes: number
   }): void
   requestOver(line: RequestLine, notes: RequestNotes, failure: unknown): void
   settled(row: LedgerRow): void
@@ -44,6 +53,10 @@ export interface Telemetry {
   spendLimitReached(workspace: string): void
   /** Counts ledger rows that are set aside. */
   rowsSetAside(count: number): void
+  /** The certificate of the public listener is valid until then. */
+  certificateServed(validUntil: Date): void
+  /** The ledger was reconciled at this time (Unix ms), and this many things do not match. */
+  reconciled(problems: number, at: number): void
   /** All metrics in the Prometheus text format. */
   metrics(): Promise<string>
   close(): Promise<void>
@@ -64,13 +77,22 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
   const cacheUse = cacheUseRecord()
   const misses = metrics.counter('weir_cache_misses_total')
   metrics.reading('weir_cache_tokens_total', () => cacheTokens(cacheUse))
-  const settled = settlementMetrics(metrics)
+  const settlement = settlementMetrics(metrics)
+  let genAi = (_row: LedgerRow): void => {}
   let setAside = 0
   metrics.reading('weir_ledger_refused_rows', () => [['', setAside]])
   metrics.reading('weir_build_info', () => [[labels({ version, node: process.versions.node }), 1]])
+  let certificateEnd: number | undefined
+  metrics.reading('weir_certificate_end_timestamp_seconds', () =>
+    certificateEnd === undefined ? [] : [['', certificateEnd]],
+  )
+  let reconciliation: { readonly problems: number; readonly at: number } | undefined
+  metrics.reading('weir_reconcile_problems', () => (reconciliation ? [['', reconciliation.problems]] : []))
+  metrics.reading('weir_reconcile_timestamp_seconds', () => (reconciliation ? [['', reconciliation.at / 1000]] : []))
   let lanes: ReadonlyMap<string, LaneStatus> = new Map()
-  /** Reads the lanes once, for all of their gauges. */
-  let readLanes = async (): Promise<void> => {}
+  let disk: DiskSpace | undefined
+  /** Reads the lanes and the disk once, for all of their gauges. */
+  let readParts = async (): Promise<void> => {}
   const delay = processGauges(metrics)
   const byStatus = memo((status: number) => labels({ status }))
   const byCode = memo((code: string) => labels({ code }))
@@ -84,8 +106,16 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       // Written without pino, which would take ten times as long, because every request logs this line.
       else if (log.isLevelEnabled('info')) lines.write(requestText(line, notes, Date.now()))
     },
-    measure({ admission, coordination, ledger, memory, engineAddresses }) {
-      readLanes = async () => void (lanes = await admission.status())
+    measure({ admission, coordination, ledger, memory, engineAddresses, engineKind, genAiNames, ...rest }) {
+      genAi = genAiMetrics(metrics, genAiNames, engineKind)
+      readParts = async () => {
+        // The gauges of a disk that cannot be read are left out.
+        disk = await rest.disk().catch(() => undefined)
+        lanes = await admission.status()
+      }
+      metrics.reading('weir_data_disk_bytes', () => (disk ? [['', disk.size]] : []))
+      metrics.reading('weir_data_disk_free_bytes', () => (disk ? [['', disk.free]] : []))
+      metrics.reading('weir_journal_max_bytes', () => [['', rest.maxJournalBytes]])
       laneGauges(metrics, () => lanes)
       replicaGauges(metrics, admission, coordination)
       ledgerGauges(metrics, ledger)
@@ -94,7 +124,10 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
         [...engineAddresses()].map(([lane, { url, isUp }]) => [labels({ lane, address: url }), isUp ? 1 : 0]),
       )
     },
-    settled,
+    settled(row) {
+      settlement(row)
+      genAi(row)
+    },
     cacheUsed(row, prompt, placement) {
       const cause = cacheUse.add(row, prompt, placement)
       if (cause) misses.add(labels({ model: row.model, lane: row.lane, cause }))
@@ -119,9 +152,11 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
     },
     contradictedCounts: doubtful.list,
     rowsSetAside: (count) => void (setAside += count),
+    certificateServed: (validUntil) => void (certificateEnd = validUntil.getTime() / 1000),
+    reconciled: (problems, at) => void (reconciliation = { problems, at }),
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     async metrics() {
-      await readLanes()
+      await readParts()
       return metrics.text()
     },
     async close() {
@@ -208,16 +243,6 @@ function processGauges(metrics: Metrics): ReturnType<typeof monitorEventLoopDela
     return [['', (user + system) / 1e6]]
   })
   return delay
-}
-
-/** Caches formatted labels, which are few and used constantly: the catalog and the error table bound their number. */
-function memo<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
-  const cache = new Map<Key, Value>()
-  return (key) => {
-    let value = cache.get(key)
-    if (value === undefined) cache.set(key, (value = make(key)))
-    return value
-  }
 }
 
 /** Writes log lines to a file descriptor in batches. */

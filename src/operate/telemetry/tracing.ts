@@ -28,6 +28,7 @@ import type { Exchange } from '../../server/exchange.ts'
 import { BASE } from '../../server/key-route.ts'
 import type { EngineCallTrace, RequestTrace } from '../../shared/request-trace.ts'
 import type { Config } from '../../config.ts'
+import { operations } from './operations.ts'
 
 /**
  * Traces of requests, sent to a collector by OTLP: a server span for each request, and below it one for the wait in the
@@ -52,20 +53,6 @@ export interface TracingParts {
 }
 
 type TracingSettings = NonNullable<Config['tracing']>
-
-/** What OpenTelemetry calls the operation of an endpoint. It has no names for the last ones. */
-const OPERATIONS: Readonly<Record<string, string>> = {
-  '/chat/completions': 'chat',
-  '/responses': 'chat',
-  '/messages': 'chat',
-  '/completions': 'text_completion',
-  '/embeddings': 'embeddings',
-  '/images/generations': 'generate_content',
-  '/rerank': 'rerank',
-  '/reranking': 'rerank',
-  '/audio/transcriptions': 'transcription',
-  '/audio/translations': 'translation',
-}
 
 /** How long a stop waits for a collector that does not answer. */
 const CLOSE_MS = 2000
@@ -115,7 +102,7 @@ export function openTracing(
         exchange.trace = { engineCall: () => call }
         return
       }
-      const operation = OPERATIONS[route.slice(BASE.length)]
+      const operation = operations[route.slice(BASE.length)]
       span.setAttributes({
         'http.request.method': exchange.method,
         'http.route': route,

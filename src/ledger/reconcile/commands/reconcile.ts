@@ -1,5 +1,6 @@
 import { reconcileLedger, type Reconciliation } from '../reconcile.ts'
 import { reconciliationView } from '../reconciliation-view.ts'
+import { reportReconciliation } from '../../../operate/running-service.ts'
 import { parseFlags, ProblemsFound, withStore, type Command } from '../../../cli/command.ts'
 import { audText } from '../../../cli/terminal/amounts.ts'
 import { counted } from '../../../shared/counts.ts'
@@ -18,11 +19,12 @@ Reads every row of the ledger and checks that
 - the database has refused no row.
 
 Lists every mismatch and exits with status 1 if there is one. It is safe to run
-beside a running service.`,
+beside a running service, whose metrics then show the result.`,
   async run(args) {
     const flags = parseFlags(args)
-    await withStore(flags, { changes: false }, async ({ store }) => {
+    await withStore(flags, { changes: false }, async ({ config, store }) => {
       const result = await reconcileLedger(store)
+      await reportReconciliation(config.dataDir, result.problems.length)
       flags.print(reconciliationView(result), (view) => reconciliationText(result, view))
       if (result.problems.length > 0) throw new ProblemsFound('problems found; see above')
     })

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { reconcileLedger } from '../reconcile.ts'
 import { reconciliationView } from '../reconciliation-view.ts'
+import type { Clock } from '../../../shared/clock.ts'
 import type { Store } from '../../../store/store.ts'
 import { nullable } from '../../../server/common-schema.ts'
 import { jsonResponse } from '../../../server/route.ts'
@@ -27,18 +28,26 @@ const reconciliationSchema = Type.Object({
   ),
 })
 
-export function reconciliationRoute({ store }: { readonly store: Store }): OperatorRoute {
+export interface ReconciliationParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly telemetry: { reconciled(problems: number, at: number): void }
+}
+
+export function reconciliationRoute({ store, clock, telemetry }: ReconciliationParts): OperatorRoute {
   return operatorRoute({
     method: 'GET',
     path: '/admin/v1/reconcile',
     id: 'reconcile',
     summary: 'Reconcile the ledger',
     description:
-      'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit, including rows that the database refused.',
+      'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit, including rows that the database refused. The metrics show how many.',
     response: jsonResponse(reconciliationSchema),
     errors: [],
     async answer({ exchange }) {
-      exchange.sendJson(JSON.stringify(reconciliationView(await reconcileLedger(store))))
+      const result = await reconcileLedger(store)
+      telemetry.reconciled(result.problems.length, clock.now())
+      exchange.sendJson(JSON.stringify(reconciliationView(result)))
     },
   })
 }

@@ -12,22 +12,16 @@ import { findModel, modelBytes, runtimes } from '../../../local-models/installed
 import { modelFiles } from '../../../local-models/files/model-files.ts'
 import { healthCheckOf } from '../../../engines/dialects/health-check.ts'
 import { parseAddress, pathAt } from '../../../engines/address.ts'
-import { contradictedCountsOf, findService, type ServiceNote } from '../../running-service.ts'
+import { contradictedCountsOf, fetchMetrics, findService, type ServiceNote } from '../../running-service.ts'
+import { serviceDirectories } from '../../../cluster/workers/directories.ts'
 import { requireAnswer } from '../../../store/open.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { configOf, parseFlags, ProblemsFound, type Command } from '../../../cli/command.ts'
+import { serviceFindings } from '../doctor-service.ts'
+import type { CheckResult } from '../check-result.ts'
 import { examineEngine } from './doctor-engine.ts'
 import { count, counted } from '../../../shared/counts.ts'
 import type { View } from '../../../cli/terminal/view.ts'
-
-/** The result of one check. */
-interface Finding {
-  readonly name: string
-  readonly state: 'ok' | 'note' | 'problem'
-  readonly detail: string
-  /** What to do about it, unless the check passed. */
-  readonly advice?: string
-}
 
 const GIGABYTE = 1_000_000_000
 const DAY_MS = 86_400_000
@@ -39,9 +33,11 @@ export const doctor: Command = {
   help: `weir doctor
 weir doctor engine URL [--kind KIND] [--model NAME] [--api-key KEY]
 
-Checks the machine, the configuration, the data directory, the certificate, the
-engines in the catalog, and the runtimes and models of the embedded engine.
-Exits with status 1 if there is a problem.
+Checks the machine, the configuration, the data directory, the running service
+(its ledger, journal and queues, and the last reconciliation), the engines in the
+catalog, the certificate, and the runtimes and models of the embedded engine.
+Problems of a running service name their page in docs/runbooks. Exits with
+status 1 if there is a problem.
 
 With engine, checks one server instead: identifies it, asks it for a few
 tokens, log probabilities, tools, JSON, embeddings and a ranking, and prints the
@@ -60,10 +56,10 @@ lines for weir.yaml. Each question has a minute.
       configuration(config, models),
       await dataDirectory(config),
       ...(await database(config)),
-      ...certificate(config),
       ...(await running(config)),
-      ...(await localRuntimes()),
       ...(await engines(models)),
+      ...certificate(config),
+      ...(await localRuntimes()),
       ...parameters(models),
       ...localModels(config, models),
     ]
@@ -73,11 +69,11 @@ lines for weir.yaml. Each question has a minute.
 }
 
 /** One line for all models that are downloaded and one for all that are not; the default catalog has many. */
-function doctorText(findings: readonly Finding[], view: View): string {
+function doctorText(findings: readonly CheckResult[], view: View): string {
   const models = findings.filter(({ name }) => name === 'model')
   const here = models.filter(({ state }) => state === 'ok').length
   const all = counted(models.length, 'model')
-  const summary: Finding = {
+  const summary: CheckResult = {
     name: 'models',
     state: here === models.length ? 'ok' : 'note',
     detail:
@@ -92,22 +88,22 @@ function doctorText(findings: readonly Finding[], view: View): string {
   return [...others, ...(models.length === 0 ? [] : [summary])].map((finding) => findingText(finding, view)).join('\n')
 }
 
-function findingText({ name, state, detail, advice }: Finding, { paint }: View): string {
+function findingText({ name, state, detail, advice }: CheckResult, { paint }: View): string {
   return `${paint(TONES[state], MARKS[state])} ${name}: ${detail}${advice ? `\n    → ${advice}` : ''}`
 }
 
-function machine(): Finding {
+function machine(): CheckResult {
   const memory = `${(freemem() / GIGABYTE).toFixed(1)} of ${(totalmem() / GIGABYTE).toFixed(1)} GB of memory free`
   const detail = `Node ${process.versions.node}, ${process.platform} ${process.arch}, ${availableParallelism()} cores, ${memory}`
   return { name: 'machine', state: 'ok', detail }
 }
 
-function configuration(config: Config, models: readonly Model[]): Finding {
+function configuration(config: Config, models: readonly Model[]): CheckResult {
   const detail = `${config.file ?? 'defaults (no weir.yaml)'}, ${counted(models.length, 'model')} in the catalog`
   return { name: 'configuration', state: 'ok', detail }
 }
 
-async function dataDirectory(config: Config): Promise<Finding> {
+async function dataDirectory(config: Config): Promise<CheckResult> {
   const name = 'data directory'
   try {
     await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
@@ -127,7 +123,7 @@ async function dataDirectory(config: Config): Promise<Finding> {
   }
 }
 
-async function database({ databaseUrl }: Config): Promise<readonly Finding[]> {
+async function database({ databaseUrl }: Config): Promise<readonly CheckResult[]> {
   if (databaseUrl === undefined) return []
   const name = 'database'
   try {
@@ -138,7 +134,7 @@ async function database({ databaseUrl }: Config): Promise<readonly Finding[]> {
   }
 }
 
-function certificate({ tls }: Config): readonly Finding[] {
+function certificate({ tls }: Config): readonly CheckResult[] {
   if (!tls) return []
   const name = 'certificate'
   try {
@@ -154,17 +150,20 @@ function certificate({ tls }: Config): readonly Finding[] {
 }
 
 /** Nothing, if the data directory cannot be read: that has a finding of its own. */
-async function running(config: Config): Promise<readonly Finding[]> {
+async function running(config: Config): Promise<readonly CheckResult[]> {
   let note: ServiceNote | undefined
   try {
     note = findService(config.dataDir)
   } catch {
     return []
   }
-  return [await service(note), ...(await counts(config))]
+  // Each worker has metrics of its own.
+  const metrics = await Promise.all(serviceDirectories(config.dataDir).map(fetchMetrics))
+  const found = metrics.flatMap((text) => serviceFindings(text ?? ''))
+  return [await service(note), ...found, ...(await counts(config))]
 }
 
-async function service(note: ServiceNote | undefined): Promise<Finding> {
+async function service(note: ServiceNote | undefined): Promise<CheckResult> {
   const detail = note && (await answers(`${note.adminUrl}/healthz`)) ? `running at ${note.url}` : undefined
   if (detail) return { name: 'service', state: 'ok', detail }
   return {
@@ -175,9 +174,9 @@ async function service(note: ServiceNote | undefined): Promise<Finding> {
   }
 }
 
-async function localRuntimes(): Promise<readonly Finding[]> {
+async function localRuntimes(): Promise<readonly CheckResult[]> {
   return Promise.all(
-    runtimes.map(async ({ name, load }): Promise<Finding> => {
+    runtimes.map(async ({ name, load }): Promise<CheckResult> => {
       try {
         await load()
         return { name, state: 'ok', detail: 'installed' }
@@ -197,11 +196,11 @@ async function localRuntimes(): Promise<readonly Finding[]> {
   )
 }
 
-async function engines(models: readonly Model[]): Promise<readonly Finding[]> {
+async function engines(models: readonly Model[]): Promise<readonly CheckResult[]> {
   const known = models.flatMap(deploymentsOf).flatMap(({ engine }) => engine ?? [])
   const paths = new Map(known.flatMap((engine) => engine.urls.map((url) => [url, harmlessPath(engine)])))
   return Promise.all(
-    [...paths].map(async ([url, path]): Promise<Finding> => {
+    [...paths].map(async ([url, path]): Promise<CheckResult> => {
       const { origin, prefix, socketPath } = parseAddress(url)
       const isThere =
         socketPath === undefined ? await answers(origin + pathAt({ prefix }, path)) : existsSync(socketPath)
@@ -222,7 +221,7 @@ function harmlessPath(engine: EngineDescription): string {
   return isCheap ? path : '//'
 }
 
-async function counts(config: Config): Promise<readonly Finding[]> {
+async function counts(config: Config): Promise<readonly CheckResult[]> {
   const contradicted = await contradictedCountsOf(config.dataDir)
   return contradicted.map(({ lane, kind, answers, counted, least, most }) => ({
     name: 'token counts',
@@ -235,7 +234,7 @@ async function counts(config: Config): Promise<readonly Finding[]> {
   }))
 }
 
-function parameters(models: readonly Model[]): readonly Finding[] {
+function parameters(models: readonly Model[]): readonly CheckResult[] {
   return untakenParameters(models).map((listed) => ({
     name: 'parameters',
     state: 'note',
@@ -244,9 +243,9 @@ function parameters(models: readonly Model[]): readonly Finding[] {
   }))
 }
 
-function localModels(config: Config, models: readonly Model[]): readonly Finding[] {
+function localModels(config: Config, models: readonly Model[]): readonly CheckResult[] {
   const files = modelFiles(config.modelsDir, { environment: config.environment })
-  return models.flatMap(deploymentsOf).flatMap(({ engine }): Finding[] => {
+  return models.flatMap(deploymentsOf).flatMap(({ engine }): CheckResult[] => {
     const model = engine?.kind === 'embedded' ? findModel(engine.model) : undefined
     if (!model) return []
     const slug = model.catalog.id
