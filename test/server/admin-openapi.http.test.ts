@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { Errors } from 'typebox/schema'
 import { errorTable } from '../../src/shared/errors.ts'
 import { stageConfig } from '../support/chat-stage.ts'
-import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
+import { copyToLastMonth, lastMonth, useLastMonth } from '../support/last-month.ts'
 import {
   assertDocsPage,
   assertExamples,
@@ -37,6 +37,7 @@ before(async () => {
   await chat.text()
   requestId = chat.headers.get('x-request-id') ?? assert.fail('no request id')
   await copyToLastMonth(weir, 100)
+  await useLastMonth(weir, 'buyer')
   const keys = (await (await weir.admin('GET', '/admin/v1/keys')).json()) as { data: { id: string }[] }
   keyId = keys.data[0]?.id ?? assert.fail('no key')
   const replicas = (await (await weir.admin('GET', '/admin/v1/replicas')).json()) as { answered_by: string }
@@ -105,12 +106,27 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'get /admin/v1/usage/refused', path: () => '/admin/v1/usage/refused?workspace=default' },
   { operation: 'get /admin/v1/usage/{request_id}', path: () => `/admin/v1/usage/${requestId}` },
   { operation: 'post /admin/v1/invoices/preview', body: month },
+  { operation: 'get /admin/v1/invoices/drafts', path: () => `/admin/v1/invoices/drafts?period=${lastMonth.name}` },
+  {
+    operation: 'post /admin/v1/invoices/drafts/issue',
+    body: { period: lastMonth.name, drafts: [{ workspace: 'default', preview_id: 'of another draft' }] },
+  },
   { operation: 'post /admin/v1/invoices', body: month },
   { operation: 'post /admin/v1/invoices/credit', body: { ...month, reason: 'A test', requests: ['copy-1'] } },
   { operation: 'post /admin/v1/invoices/credit', body: { ...month, reason: 'A test', all: true } },
   { operation: 'post /admin/v1/invoices/revoke-links' },
   { operation: 'get /admin/v1/invoices' },
   { operation: 'get /admin/v1/invoices/{number}', path: () => '/admin/v1/invoices/ADJ-000002' },
+  { operation: 'post /admin/v1/invoices', body: { ...month, workspace: 'buyer' } },
+  {
+    operation: 'post /admin/v1/invoices/{number}/payments',
+    path: () => '/admin/v1/invoices/INV-000002/payments',
+    body: { paid_on: '2026-01-31', reference: 'A test', amount: '0.01' },
+  },
+  {
+    operation: 'delete /admin/v1/invoices/{number}/payments/{payment}',
+    path: () => '/admin/v1/invoices/INV-000002/payments/1',
+  },
   {
     operation: 'post /admin/v1/usage/{request_id}/correct',
     path: () => `/admin/v1/usage/${requestId}/correct`,
