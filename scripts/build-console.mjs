@@ -64,7 +64,7 @@ function sourceStamp() {
     'package-lock.json',
     'scripts/build-console.mjs',
     'src/server/docs/code-samples.ts',
-    'src/server/look/tokens.css',
+    'src/server/theme/tokens.css',
   ]
   for (const file of [...files.sort(), ...others.map((name) => join(root, name))]) hash.update(readFileSync(file))
   return hash.digest('hex')

@@ -16,7 +16,7 @@ const schemes = [
   ['system', 'As the system', deviceDesktopIcon],
 ] as const
 
-/** src/server/look/scheme.js does the rest: it has to run before the first paint. */
+/** src/server/theme/scheme.js does the rest: it has to run before the first paint. */
 export function SchemeSwitch() {
   return (
     <scheme-switch role="group" aria-label="Colours">

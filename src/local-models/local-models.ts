@@ -146,7 +146,7 @@ export function localModels(options: {
     }
   }
 
-  /** Somebody has paused or removed it. */
+  /** The operator has paused or removed it. */
   const isStopped = (slug: string): boolean => ['pause', 'remove'].includes(files.orderOf(slug) ?? '')
 
   function remember(slug: string, problem: string | undefined): void {

@@ -84,7 +84,7 @@ function named(spans: readonly Span[], name: string, kind?: number): Span {
   return found
 }
 
-/** What the engine was told to be a child of. */
+/** The parent span in the request to the engine. */
 function parentSent({ headers }: Pick<EngineCallSeen, 'headers'>): { traceId: string; spanId: string; flags: string } {
   const [version, traceId = '', spanId = '', flags = ''] = String(headers['traceparent']).split('-')
   assert.equal(version, '00')

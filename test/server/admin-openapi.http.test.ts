@@ -213,8 +213,8 @@ describe('GET /admin/v1/openapi.json', () => {
       '/docs',
       '/docs/docs.css',
       '/docs/docs.js',
-      '/look/mark.svg',
-      '/look/scheme.js',
+      '/theme/mark.svg',
+      '/theme/scheme.js',
       '/admin/v1/openapi.json',
     ].map((path) => `GET ${path}`)
     const console = [

@@ -43,7 +43,7 @@ describe('the docs page', () => {
     })
     assert.ok(page.includes('&#60;script&#62;'))
     const scripts = [...page.matchAll(/<script([^>]*)>/g)].map((match) => match[1]?.replace(/\?v=\w{16}/, ''))
-    assert.deepEqual(scripts, [' src="/look/scheme.js"', ` src="${assets.script}" defer`])
+    assert.deepEqual(scripts, [' src="/theme/scheme.js"', ` src="${assets.script}" defer`])
     assert.doesNotMatch(page, /<b>title|"&"/)
   })
 

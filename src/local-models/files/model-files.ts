@@ -52,7 +52,7 @@ export interface ModelFiles {
   checkSpace(slug: string): Promise<void>
   /** The models that share a file with it. */
   sharing(slug: string): readonly string[]
-  /** undefined: nobody has decided anything. */
+  /** undefined: the operator has ordered nothing. */
   orderOf(slug: string): Order | undefined
   /** Applies to the models that share its files too, since one download is for all of them. */
   setOrder(slug: string, order: Order | undefined): void
@@ -130,7 +130,7 @@ export function modelFiles(
     )
   }
 
-  /** Runs `work` until somebody pauses or removes the model, or other files fill the disk meanwhile. */
+  /** Runs `work` until the model is paused or removed, or other files fill the disk. */
   async function whileWanted(
     model: ManifestModel,
     outer: AbortSignal | undefined,

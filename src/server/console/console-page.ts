@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { ApiError } from '../../shared/errors.ts'
 import type { Exchange } from '../exchange.ts'
-import { lookHead, lookRoutes, markImage } from '../look/look.ts'
+import { themeHead, themeRoutes, markImage } from '../theme/theme.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
 
 /** A console: one page, its style, its script, and scripts that load later. scripts/build-console.mjs makes them from console/. */
@@ -45,7 +45,7 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
     }
     const page = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>${lookHead}
+<title>${title}</title>${themeHead}
 <link rel="stylesheet" href="${address(`${name}.css`)}">
 ${sharedBy(assets())}<script type="module" src="${address(`${name}.js`)}"></script></head>
 <body><div id="app">${OPENING}</div><noscript>The console needs JavaScript. The API does not: see /docs.</noscript></body></html>`
@@ -68,7 +68,7 @@ ${sharedBy(assets())}<script type="module" src="${address(`${name}.js`)}"></scri
   }
 
   return [
-    ...lookRoutes,
+    ...themeRoutes,
     openRoute('/console', sendPage),
     openRoute('/console/{page+}', sendPage),
     openRoute('/console/assets/{file}', sendAsset),

@@ -1,7 +1,7 @@
 import { errorCauses, errorRemedies } from '../../shared/error-help.ts'
 import { errorTable, type ErrorCode } from '../../shared/errors.ts'
 import { escapeHtml } from '../../shared/html.ts'
-import { lookHead, markImage } from '../look/look.ts'
+import { themeHead, markImage } from '../theme/theme.ts'
 import { documentedRoutes, type ApiDescription, type DocumentedRoute } from '../openapi.ts'
 import type { Content, Route } from '../route.ts'
 import { codeSamples, sdkSamples } from './code-samples.ts'
@@ -34,7 +34,7 @@ export function docsPage(
   )
   const pieces = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(api.title)} API</title>${lookHead}
+<title>${escapeHtml(api.title)} API</title>${themeHead}
 <link rel="stylesheet" href="${assets.style}"><script src="${assets.script}" defer></script></head><body>
 <a class="skip" href="#content">Skip to the content</a>
 <nav aria-label="Operations"><p class="title">${markImage}${escapeHtml(api.title)}</p>

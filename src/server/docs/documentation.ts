@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { pageFile, pageFileRoute, tokens } from '../look/look.ts'
+import { pageFile, pageFileRoute, tokens } from '../theme/theme.ts'
 import { docsPage } from './docs-page.ts'
 import { originOf } from './origin.ts'
 import { openApiDocument, type ApiDescription } from '../openapi.ts'

@@ -26,7 +26,7 @@ export function addAmounts({ number, workspaceId, issuedAt, document }: IssuedIn
 
 /**
  * What is owed on each invoice. Notes are rounded one by one, so the notes of an invoice of which no line is left may differ from
- * it by a cent: it is credited in full all the same.
+ * it by a cent: it still counts as credited in full.
  */
 const OWED = `SELECT invoice AS number, due, total, paid,
     CASE WHEN is_nothing_left = 1 OR credited > total THEN total ELSE credited END AS credited

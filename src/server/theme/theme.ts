@@ -32,12 +32,12 @@ const read = (name: string): string => readFileSync(new URL(`./${name}`, import.
 
 export const tokens = read('tokens.css')
 
-const mark = pageFile('/look/mark.svg', 'image/svg+xml', read('mark.svg'))
-const scheme = pageFile('/look/scheme.js', 'text/javascript; charset=utf-8', read('scheme.js'))
+const mark = pageFile('/theme/mark.svg', 'image/svg+xml', read('mark.svg'))
+const scheme = pageFile('/theme/scheme.js', 'text/javascript; charset=utf-8', read('scheme.js'))
 
-export const lookRoutes: readonly OpenRoute[] = [pageFileRoute(mark), pageFileRoute(scheme)]
+export const themeRoutes: readonly OpenRoute[] = [pageFileRoute(mark), pageFileRoute(scheme)]
 
 /** In the head of every page, before its style. The script has to run before the first paint. */
-export const lookHead = `<meta name="color-scheme" content="light dark"><link rel="icon" type="image/svg+xml" href="${mark.address}"><script src="${scheme.address}"></script>`
+export const themeHead = `<meta name="color-scheme" content="light dark"><link rel="icon" type="image/svg+xml" href="${mark.address}"><script src="${scheme.address}"></script>`
 
-export const markImage = '<img class="mark" src="/look/mark.svg" alt="" width="32" height="32">'
+export const markImage = '<img class="mark" src="/theme/mark.svg" alt="" width="32" height="32">'

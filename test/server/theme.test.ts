@@ -6,7 +6,7 @@ import { describe, it } from 'node:test'
 /** The style of all pages comes from the tokens: one place says what a colour, a size or a distance is. */
 
 const root = new URL('../../', import.meta.url).pathname
-const TOKENS = 'src/server/look/tokens.css'
+const TOKENS = 'src/server/theme/tokens.css'
 const styles = ['console', 'src/server']
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((it) => join(folder, it)),
