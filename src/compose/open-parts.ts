@@ -233,10 +233,12 @@ function openPipeline(
     engineOf: engines.of,
     priceOf: prices.priceOn,
     admitted: live.admitted,
-    settled(row) {
-      telemetry.settled(row)
-      tracing?.settled(row)
-    },
+    settled: tracing
+      ? (row) => {
+          telemetry.settled(row)
+          tracing.settled(row)
+        }
+      : telemetry.settled,
     pastLimit: telemetry.pastLimit,
     contradicted: telemetry.contradicted,
     cacheUsed: telemetry.cacheUsed,

@@ -115,7 +115,7 @@ describe('[X5] requests that were refused', () => {
       'model',
       `The queue of ${model} is full. Try again shortly.`,
     ])
-    const noModel = 'There is no such model, or your workspace cannot see it.'
+    const noModel = 'There is no such model, or your workspace or key cannot see it.'
     assert.deepEqual(kept('model_not_found'), [404, chat, null, 'model', noModel])
     const wrongType = 'A field has the wrong type.'
     assert.deepEqual(kept('invalid_type'), [400, chat, model, 'temperature', wrongType])

@@ -7,6 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { deploymentsOf } from '../../src/catalog/model.ts'
+import { untraced } from '../../src/server/incoming-request.ts'
 import type { Engine } from '../../src/engines/engine.ts'
 import { openEngines } from '../../src/open-engines.ts'
 import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
@@ -48,7 +49,7 @@ describe('the engines of a catalog', () => {
     const { opened, deployments, lines } = stage(t, { kind: 'openai', urls: ['http://127.0.0.1:9/v1'], model: 'm' })
     const receiver = { start() {}, data() {} }
     const request = { path: '/chat/completions', body: '{}', headers: {} }
-    const call = opened.of(deployments[0]!)?.run({ ...request, receiver } as never)
+    const call = opened.of(deployments[0]!)?.run({ ...request, receiver, trace: untraced('', {}) } as never)
     assert.equal((await call?.ended)?.kind, 'failed')
     assert.notDeepEqual(opened.failures.of('http://127.0.0.1:9/v1'), opened.failures.of('http://127.0.0.1:9/other'))
     assert.ok(lines.some((line) => line.includes('engine call failed')))

@@ -109,8 +109,9 @@ describe('a command', () => {
     const key = await json('keys', 'create', '--workspace', 'acme')
     assert.deepEqual(Object.keys(key), ['id', 'key', 'workspace'])
     const revoked = await json('keys', 'revoke', String(key['id']))
-    const details = ['id', 'workspace', 'redacted', 'name', 'created', 'expires_at', 'last_used_at', 'revoked']
-    assert.deepEqual(Object.keys(revoked), details)
+    const facts = ['id', 'workspace', 'redacted', 'name', 'created', 'expires_at', 'last_used_at', 'revoked']
+    const limits = ['requests_per_minute', 'allowed_models', 'allowed_endpoints', 'allowed_addresses']
+    assert.deepEqual(Object.keys(revoked), [...facts, ...limits])
     assert.deepEqual(await json('keys', 'list', '--workspace', 'acme'), { object: 'list', data: [revoked], next: null })
 
     const offered = (await json('models', 'list')) as { data?: Record<string, unknown>[] }

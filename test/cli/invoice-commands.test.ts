@@ -49,11 +49,11 @@ subtotal A$-0.51 + GST A$-0.05 = A$-0.56`,
     assert.match(await shown(`invoice credit ${month} --all --reason rest`), /^Adjustment note ADJ-000003\n/)
     assert.equal(
       await shown('invoice list'),
-      `NUMBER      WORKSPACE  PERIOD   ISSUED      DUE         REFERS TO     GST    TOTAL  STATE     AMOUNT DUE
-ADJ-000003  acme       2025-03  TODAY  -           INV-000001  -0.11  A$-1.21  -                  -
-ADJ-000002  acme       2025-03  TODAY  -           INV-000001  -0.01  A$-0.11  -                  -
-ADJ-000001  acme       2025-03  TODAY  -           INV-000001  -0.05  A$-0.56  -                  -
-INV-000001  acme       2025-03  TODAY  TODAY  -            0.17   A$1.88  credited      A$0.00`,
+      `NUMBER      WORKSPACE  PERIOD   DUE         REFERS TO     TOTAL  STATE     AMOUNT DUE
+ADJ-000003  acme       2025-03  -           INV-000001  A$-1.21  -                  -
+ADJ-000002  acme       2025-03  -           INV-000001  A$-0.11  -                  -
+ADJ-000001  acme       2025-03  -           INV-000001  A$-0.56  -                  -
+INV-000001  acme       2025-03  TODAY  -            A$1.88  credited      A$0.00`,
     )
     const page = await shown('invoice list --workspace acme --limit 2')
     assert.match(

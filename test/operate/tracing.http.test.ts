@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { allParameters, audioStage } from '../support/audio-stage.ts'
 import { chatStage, roomyLimits } from '../support/chat-stage.ts'
@@ -263,6 +266,24 @@ describe('traces', () => {
     assert.deepEqual([client.parentSpanId, client.traceId], [server.spanId, server.traceId])
     assert.equal(parentSent({ headers }).spanId, client.spanId)
     assert.equal(headers['x-request-id'], answer.headers.get('x-request-id'))
+  })
+
+  it('reach an engine on a unix socket', async (t) => {
+    const collected = await collector(t)
+    const folder = mkdtempSync(join(tmpdir(), 'weir-traces-'))
+    const engine = await scriptedEngine({ socketPath: join(folder, 'engine.sock') })
+    t.after(async () => {
+      await engine.close()
+      rmSync(folder, { recursive: true })
+    })
+    const { weir } = await chatStage(t, {
+      engine: { urls: [engine.url] },
+      config: { tracing: { endpoint: collected.url } },
+    })
+    assert.equal((await weir.chat({})).status, 200)
+    const client = named(await spansAfterStop(weir, collected), 'chat meta/test-8b', CLIENT)
+    assert.equal(client.attributes['server.address'], engine.url)
+    assert.equal(parentSent(engine.calls[0]!).spanId, client.spanId)
   })
 
   it('leave out what the caller or the setting does not sample, and pass that decision on', async (t) => {

@@ -1,8 +1,20 @@
 import type { Config } from '../../config.ts'
 import type { RequestRow } from '../../ledger/rows.ts'
-import { memo } from './memo.ts'
-import { labels, type Metrics } from './metrics.ts'
-import { operations } from './operations.ts'
+import { labels, memo, type Metrics } from './metrics.ts'
+
+/** What OpenTelemetry calls the operation of an endpoint. It has no names for the last ones. */
+export const operations: Readonly<Record<string, string>> = {
+  '/chat/completions': 'chat',
+  '/responses': 'chat',
+  '/messages': 'chat',
+  '/completions': 'text_completion',
+  '/embeddings': 'embeddings',
+  '/images/generations': 'generate_content',
+  '/rerank': 'rerank',
+  '/reranking': 'rerank',
+  '/audio/transcriptions': 'transcription',
+  '/audio/translations': 'translation',
+}
 
 /** `former`: the names of tokens before 2026. Durations have kept theirs. */
 export type GenAiNames = Config['genAiNames']

@@ -27,6 +27,16 @@ export function labels(pairs: Readonly<Record<string, string | number>>): string
   return parts.length === 0 ? '' : `{${parts.join(',')}}`
 }
 
+/** Caches formatted labels, which are few and used constantly: the catalog and the error table bound their number. */
+export function memo<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const cache = new Map<Key, Value>()
+  return (key) => {
+    let value = cache.get(key)
+    if (value === undefined) cache.set(key, (value = make(key)))
+    return value
+  }
+}
+
 interface Distribution {
   readonly counts: number[]
   sum: number

@@ -28,7 +28,7 @@ import type { Exchange } from '../../server/exchange.ts'
 import { BASE } from '../../server/key-route.ts'
 import type { EngineCallTrace, RequestTrace } from '../../shared/request-trace.ts'
 import type { Config } from '../../config.ts'
-import { operations } from './operations.ts'
+import { operations } from './gen-ai-metrics.ts'
 
 /**
  * Traces of requests, sent to a collector by OTLP: a server span for each request, and below it one for the wait in the
@@ -132,7 +132,6 @@ export function openTracing(
 function callsOf(tracer: Tracer, exchange: Exchange, parent: Context, operation: string): RequestTrace {
   return {
     engineCall(url): EngineCallTrace {
-      const { hostname, port } = new URL(url)
       const span = tracer.startSpan(
         nameOf(operation, exchange),
         {
@@ -140,8 +139,7 @@ function callsOf(tracer: Tracer, exchange: Exchange, parent: Context, operation:
           attributes: {
             'gen_ai.operation.name': operation,
             ...modelOf(exchange),
-            'server.address': hostname,
-            ...(port !== '' && { 'server.port': Number(port) }),
+            ...serverOf(url),
           },
         },
         parent,
@@ -188,6 +186,15 @@ function finish(tracer: Tracer, request: Recorded, exchange: Exchange, parts: Tr
       .end(now)
   }
   span.end()
+}
+
+/** A model that the service runs itself has no address, and a unix socket no port. */
+function serverOf(url: string): Attributes {
+  const { hostname = '', port = '' } = URL.parse(url) ?? {}
+  return {
+    'server.address': hostname || url,
+    ...(port !== '' && { 'server.port': Number(port) }),
+  }
 }
 
 /** Sets the error. The caller's own mistakes (status 4xx) do not mark a server span as failed, as the conventions have it. */

@@ -40,10 +40,8 @@ const LIST_COLUMNS: readonly Column<BalancedInvoice>[] = [
   { title: 'NUMBER', cell: ({ number }) => number },
   { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
   { title: 'PERIOD', cell: ({ period }) => period },
-  { title: 'ISSUED', cell: ({ issued }) => issued },
   { title: 'DUE', cell: ({ due }) => due },
   { title: 'REFERS TO', cell: ({ adjusts, replaces }) => adjusts ?? replaces },
-  { title: 'GST', cell: ({ gst }) => grouped(gst), align: 'right' },
   { title: 'TOTAL', cell: ({ total }) => `A$${grouped(total)}`, align: 'right' },
   { title: 'STATE', cell: ({ balance }) => balance && stateText(balance.state) },
   {
@@ -125,7 +123,8 @@ docs/guides/invoices.md explains invoices.
   --on DATE          the day of the payment, such as 2026-12-03
   --reference TEXT   finds the payment again, such as on a bank statement
   --payment N        which payment of the invoice, from 1
-  --state S          only invoices that are ${invoiceStates.join(', ')}
+  --state S          only invoices in this state:
+                     ${invoiceStates.join(', ')}
   --line N           which line, from 1
   --limit N          how many documents or rows to list, 1 to 10000; by
                      default 1000

@@ -34,8 +34,9 @@ export const doctor: Command = {
 weir doctor engine URL [--kind KIND] [--model NAME] [--api-key KEY]
 
 Checks the machine, the configuration, the data directory, the running service
-(its ledger, journal and queues, and the last reconciliation), the engines in the
-catalog, the certificate, and the runtimes and models of the embedded engine.
+(its ledger, journal and queues, and the last reconciliation), the engines in
+the catalog, the certificate, and the runtimes and models of the embedded
+engine.
 Problems of a running service name their page in docs/runbooks. Exits with
 status 1 if there is a problem.
 
