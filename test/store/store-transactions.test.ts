@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { paymentQueries } from '../../src/billing/invoices/queries/payments.ts'
 import type { IssuedInvoice, UnfinishedNote } from '../../src/billing/invoices/invoice-store.ts'
 import type { Database, Lock, Transaction } from '../../src/store/database.ts'
 import { sqliteDialect } from '../../src/store/fragments.ts'
@@ -33,6 +34,7 @@ const store = {
   ...usageQueries(database),
   ...sessionQueries(database),
   ...invoiceQueries(database),
+  ...paymentQueries(database),
   ...adjustmentNoteQueries(database),
   ...linkSecretQueries(database),
   ...arrivalQueries(database),
@@ -42,7 +44,9 @@ const workspaceId = 'ws_1'
 const period = { from: 0, to: 3_600_000 }
 const asked = { workspaceId, ...period, groupBy: 'model' as const }
 const row = sampleRow('a')
-const invoice = { workspaceId, document: {}, issuedAt: 1 } as IssuedInvoice
+const document = { total: '0.00', lines_total: '0' }
+const invoice = { workspaceId, document, issuedAt: 1 } as IssuedInvoice
+const payment = { number: 'INV-1', amount: 1n, paidOn: '2026-11-18', reference: 'a', recordedAt: 0 }
 const unfinished: UnfinishedNote = {
   note: invoice,
   reversal: { rowsOf: [''], creditsOf: [], from: 0, to: 1, requestIds: ['a'], reason: 'It was wrong.' },
@@ -69,6 +73,9 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   refusedRows: () => store.refusedRows(1),
   invoices: () => store.invoices(),
   newestInvoices: () => store.newestInvoices({ workspaceId, before: undefined, limit: 1 }),
+  notInvoiced: () => store.notInvoiced({ name: '2026-11', ...period }),
+  receivables: () => store.receivables(['INV-1'], '2026-11-18'),
+  payments: () => store.payments(['INV-1']),
   lastSequence: () => store.lastSequence('tax_invoice'),
   sellers: () => store.sellers(),
   lastSettledAt: () => store.lastSettledAt(),
@@ -130,6 +137,8 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   beginNote: [['invoices'], () => store.beginNote(invoice, 1, unfinished.reversal)],
   continueNote: [['usage_sums'], () => store.continueNote(unfinished, 1)],
   finishNote: [['invoices'], () => store.finishNote(invoice)],
+  addPayment: [['invoices'], () => store.addPayment(payment, 1n)],
+  removePayment: [['invoices'], () => store.removePayment('INV-1', 1, 0)],
 }
 
 async function transactionsOf(call: () => Promise<unknown>): Promise<readonly Transaction[]> {

@@ -171,7 +171,7 @@ ${note}
       'keys create --workspace ""': '--workspace is required',
       'keys list more': 'unexpected argument "more"; put names with spaces in quotes',
       'keys set': 'give the id of the key: weir keys set ID …',
-      'keys set a': 'give --name, --expires or both',
+      'keys set a': 'give something to change: --name, --expires or a limit such as --requests-per-minute N',
       'keys set a b': 'unexpected argument "b"; put names with spaces in quotes',
       'keys revoke': 'give the id of the key: weir keys revoke ID',
       'keys revoke a b': 'unexpected argument "b"; put names with spaces in quotes',
