@@ -24,7 +24,7 @@ describe('the console in front of an embedded model', () => {
     await page.getByLabel('API key').fill(service.weir.key)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Start', level: 1 }).waitFor()
-    await page.getByLabel('Message').fill('What is the capital of Australia?')
+    await page.getByLabel(/^Ask /).fill('What is the capital of Australia?')
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByText(/Canberra/).waitFor({ timeout: 300_000 })
     const outcome = page.getByLabel('What the request took')
