@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
 import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { catalogSource } from './config/config-catalog.ts'
+import { smtpFrom } from './config/smtp-settings.ts'
 import { tracingFrom, type TracingSettings } from './config/tracing-settings.ts'
 import { filesFrom, type FilesConfig } from './config/config-storage.ts'
 import { parseAbn } from './shared/money/abn.ts'
@@ -26,6 +27,7 @@ import {
 import { withoutPassword } from './shared/address-without-password.ts'
 import { ConfigError, type CheckedYaml } from './shared/checked-yaml.ts'
 import type { Setting, SettingValue } from './shared/settings.ts'
+import type { SmtpServer } from './shared/smtp-server.ts'
 import type { Seller } from './billing/invoices/invoice-document.ts'
 import type { ImageLimits } from './shared/image-header.ts'
 
@@ -64,6 +66,8 @@ export interface Config {
     /** How long the links on an invoice work. */
     readonly linkDays: number
   }
+  /** How invoices are sent by e-mail; undefined: not at all. */
+  readonly smtp: SmtpServer | undefined
   readonly requestsPerMinute: number
   readonly unauthenticatedPerMinute: number
   readonly maxBodyBytes: number
@@ -149,6 +153,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
       fonts: (content.invoice?.fonts ?? []).map((font) => resolve(base, font)),
       linkDays: content.invoice?.link_days ?? 90,
     },
+    smtp: yaml && smtpFrom(yaml, (name) => environment[name]),
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
     maxBodyBytes: server?.max_body_bytes ?? MAX_BODY_BYTES,
@@ -212,7 +217,10 @@ export function findMistakes(
       collect(() => parseCatalog(readFileSync(other, 'utf8'), other, secrets))
     }
   })
-  if (found.length === 0) collect(() => loadConfig(overrides, variables).files())
+  if (found.length === 0) {
+    collect(() => loadConfig(overrides, variables).files())
+    collect(() => loadConfig(overrides, variables).smtp?.login())
+  }
   return { file, mistakes: found }
 }
 
@@ -351,8 +359,10 @@ function settingsOf(
     ['metrics.gen_ai_names', config.genAiNames],
     ['catalog', config.catalog.file === undefined ? 'built in' : resolve(config.catalog.file)],
     // These have no defaults worth showing.
-    ...(['seller', 'files'] as const).flatMap((part) =>
-      Object.entries(content[part] ?? {}).map(([name, value]) => [`${part}.${name}`, value] as const),
+    ...(['seller', 'smtp', 'files'] as const).flatMap((part) =>
+      Object.entries(content[part] ?? {}).map(
+        ([name, value]) => [`${part}.${name}`, typeof value === 'boolean' ? String(value) : value] as const,
+      ),
     ),
   ]
   return [

@@ -1,5 +1,6 @@
 import type { ChangeEvents } from './cluster/changes/redis/changes.ts'
 import { formatAud } from './shared/money/money.ts'
+import type { EmailEvents } from './billing/invoices/emails/email-sender.ts'
 import type { Draining } from './operate/draining.ts'
 import { RUNTIME_NAME } from './local-models/files/runtime-files.ts'
 import type { FetchEvents } from './local-models/local-models.ts'
@@ -25,6 +26,20 @@ export function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): 
 export function refusalsFailed({ log }: Telemetry): (reason: Error) => void {
   return ({ message }) =>
     log.warn({ reason: message }, 'refused requests cannot be stored now; they are counted in memory')
+}
+
+export function emailEvents({ log }: Telemetry): EmailEvents {
+  return {
+    sent: ({ number }) => log.info({ number }, 'invoice sent by e-mail'),
+    notSent: ({ number, attempts }, reason, state) =>
+      log.warn(
+        { number, attempts, reason },
+        state === 'failed'
+          ? 'invoice could not be sent by e-mail'
+          : 'invoice could not be sent by e-mail; trying again',
+      ),
+    failed: ({ message }) => log.warn({ reason: message }, 'e-mails cannot be read or marked now; trying again'),
+  }
 }
 
 export function coordinationEvents({ log }: Telemetry, draining: Draining): LinkEvents & ChangeEvents {

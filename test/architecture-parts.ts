@@ -180,7 +180,7 @@ const joints: readonly Part[] = [
     may: ['billing', 'catalog', 'cluster/changes', 'engines/dialects', 'local-models', 'queue'],
     packages: ['pino'],
   },
-  { part: 'config', may: ['catalog', 'local-models'], packages: ['node:fs', 'node:path', 'typebox'] },
+  { part: 'config', may: ['catalog', 'local-models'], packages: ['node:fs', 'node:net', 'node:path', 'typebox'] },
   { part: 'config.ts', may: ['billing', 'catalog', 'config'] },
 
   // How commands read options and print. It knows no command.
@@ -285,6 +285,7 @@ const joints: readonly Part[] = [
   {
     part: 'service-log.ts',
     may: [
+      'billing',
       'cluster/changes/redis',
       'cluster/redis',
       'engines',
@@ -476,6 +477,7 @@ export const pure: readonly string[] = [
   'billing/invoices/invoice-lines.ts',
   'billing/invoices/invoice-store.ts',
   'billing/invoices/invoice.ts',
+  'billing/invoices/emails/email-store.ts',
   'billing/invoices/payments/payment-store.ts',
   'billing/refused-requests/pending-refusals.ts',
   'billing/refused-requests/refusal-store.ts',
@@ -541,9 +543,13 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'invoices/invoice-store.ts',
     'invoices/invoice.ts',
     'invoices/invoices.ts',
+    'invoices/emails/email-sender.ts',
+    'invoices/emails/email-store.ts',
+    'invoices/emails/smtp.ts',
     'invoices/payments/payment-store.ts',
     'invoices/priced-sums.ts',
     'invoices/queries/adjustment-notes.ts',
+    'invoices/queries/emails.ts',
     'invoices/queries/invoices.ts',
     'invoices/queries/payments.ts',
     'invoices/routes/console-invoices.ts',
@@ -621,7 +627,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'workers/supervise.ts',
   ],
   compose: ['open-parts.ts'],
-  config: ['config-catalog.ts', 'config-file.ts', 'config-storage.ts', 'tracing-settings.ts'],
+  config: ['config-catalog.ts', 'config-file.ts', 'config-storage.ts', 'smtp-settings.ts', 'tracing-settings.ts'],
   engines: [
     'address.ts',
     'cache-use.ts',

@@ -13,7 +13,13 @@ export interface Operations {
         requests_per_minute: number
         spend_limit: string | null
         spend_limit_kind: 'soft' | 'hard' | null
-        buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
+        buyer: {
+          name: string | null
+          abn: string | null
+          address: string | null
+          purchase_order: string | null
+          email: string | null
+        }
         created: string
       }[]
       next: string | null
@@ -29,7 +35,13 @@ export interface Operations {
       requests_per_minute: number
       spend_limit: string | null
       spend_limit_kind: 'soft' | 'hard' | null
-      buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
+      buyer: {
+        name: string | null
+        abn: string | null
+        address: string | null
+        purchase_order: string | null
+        email: string | null
+      }
       created: string
     }
   }
@@ -43,7 +55,13 @@ export interface Operations {
       requests_per_minute: number
       spend_limit: string | null
       spend_limit_kind: 'soft' | 'hard' | null
-      buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
+      buyer: {
+        name: string | null
+        abn: string | null
+        address: string | null
+        purchase_order: string | null
+        email: string | null
+      }
       created: string
     }
   }
@@ -54,7 +72,13 @@ export interface Operations {
       requests_per_minute?: number | null
       spend_limit?: string | null
       spend_limit_kind?: 'soft' | 'hard'
-      buyer?: { name?: string | null; abn?: string | null; address?: string | null; purchase_order?: string | null }
+      buyer?: {
+        name?: string | null
+        abn?: string | null
+        address?: string | null
+        purchase_order?: string | null
+        email?: string | null
+      }
     }
     answer: {
       id: string
@@ -62,7 +86,13 @@ export interface Operations {
       requests_per_minute: number
       spend_limit: string | null
       spend_limit_kind: 'soft' | 'hard' | null
-      buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
+      buyer: {
+        name: string | null
+        abn: string | null
+        address: string | null
+        purchase_order: string | null
+        email: string | null
+      }
       created: string
     }
   }
@@ -559,6 +589,14 @@ export interface Operations {
           payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
         } | null
         links_until?: string | null
+        email: {
+          state: 'queued' | 'sent' | 'failed'
+          recipient: string
+          attempts: number
+          sent_at: string | null
+          next_attempt_at: string | null
+          last_error: string | null
+        } | null
       }[]
       next: string | null
     }
@@ -627,6 +665,14 @@ export interface Operations {
         payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
       } | null
       links_until?: string | null
+      email: {
+        state: 'queued' | 'sent' | 'failed'
+        recipient: string
+        attempts: number
+        sent_at: string | null
+        next_attempt_at: string | null
+        last_error: string | null
+      } | null
     }
   }
   previewInvoice: {
@@ -767,6 +813,14 @@ export interface Operations {
         payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
       } | null
       links_until?: string | null
+      email: {
+        state: 'queued' | 'sent' | 'failed'
+        recipient: string
+        attempts: number
+        sent_at: string | null
+        next_attempt_at: string | null
+        last_error: string | null
+      } | null
     }
   }
   revokeInvoiceLinks: {
@@ -839,6 +893,88 @@ export interface Operations {
         payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
       } | null
       links_until?: string | null
+      email: {
+        state: 'queued' | 'sent' | 'failed'
+        recipient: string
+        attempts: number
+        sent_at: string | null
+        next_attempt_at: string | null
+        last_error: string | null
+      } | null
+    }
+  }
+  sendInvoice: {
+    path: { number: string }
+    query: {}
+    body: undefined
+    answer: {
+      object: 'invoice'
+      kind: 'tax_invoice' | 'adjustment_note'
+      title: string
+      number: string | null
+      workspace: string
+      period: string
+      period_from: string
+      period_to: string
+      issued: string | null
+      due: string | null
+      currency: 'AUD'
+      seller: { name: string; abn: string | null; address: string } | null
+      buyer: { name: string; abn: string | null; address: string }
+      purchase_order: string | null
+      payment: string
+      public_url: string | null
+      adjusts: string | null
+      reason: string | null
+      replaces: string | null
+      credited_by: readonly string[]
+      lines: readonly {
+        description: string
+        model: string
+        unit:
+          | 'input_tokens'
+          | 'cached_input_tokens'
+          | 'output_tokens'
+          | 'images'
+          | 'audio_minutes'
+          | 'capacity_hours'
+          | 'rounding'
+          | 'credit'
+        quantity_text: string
+        quantity: string
+        quantity_ms: string | null
+        rate: string
+        rate_per: string
+        amount: string
+        price_versions: readonly number[]
+        rows: string
+        link?: string | null
+      }[]
+      lines_total: string
+      subtotal: string
+      gst: string
+      total: string
+      requests: number
+      estimated_requests: number
+      ledger_rows: number
+      notices: readonly string[]
+      warnings: readonly string[]
+      balance: {
+        state: 'due' | 'overdue' | 'paid' | 'credited' | 'refund_due'
+        credited: string
+        paid: string
+        amount_due: string
+        payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
+      } | null
+      links_until?: string | null
+      email: {
+        state: 'queued' | 'sent' | 'failed'
+        recipient: string
+        attempts: number
+        sent_at: string | null
+        next_attempt_at: string | null
+        last_error: string | null
+      } | null
     }
   }
   listDrafts: {
@@ -982,6 +1118,14 @@ export interface Operations {
         payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
       } | null
       links_until?: string | null
+      email: {
+        state: 'queued' | 'sent' | 'failed'
+        recipient: string
+        attempts: number
+        sent_at: string | null
+        next_attempt_at: string | null
+        last_error: string | null
+      } | null
     }
   }
   removePayment: {
@@ -1048,6 +1192,14 @@ export interface Operations {
         payments: readonly { id: number; paid_on: string; amount: string; reference: string; recorded: string }[]
       } | null
       links_until?: string | null
+      email: {
+        state: 'queued' | 'sent' | 'failed'
+        recipient: string
+        attempts: number
+        sent_at: string | null
+        next_attempt_at: string | null
+        last_error: string | null
+      } | null
     }
   }
   reconcile: {
@@ -1673,6 +1825,7 @@ export const operations = {
   creditInvoice: ['POST', '/admin/v1/invoices/credit'],
   revokeInvoiceLinks: ['POST', '/admin/v1/invoices/revoke-links'],
   getInvoice: ['GET', '/admin/v1/invoices/{number}'],
+  sendInvoice: ['POST', '/admin/v1/invoices/{number}/email'],
   listDrafts: ['GET', '/admin/v1/invoices/drafts'],
   issueDrafts: ['POST', '/admin/v1/invoices/drafts/issue'],
   recordPayment: ['POST', '/admin/v1/invoices/{number}/payments'],

@@ -6,7 +6,8 @@ import { openSessions } from '../workspaces/sessions/sessions.ts'
 import { workspaceSessions } from '../workspaces/sessions/workspace-sessions.ts'
 import { liveFeed } from '../queue/live-feed.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices/invoices.ts'
-import { openRowLinks } from '../billing/invoices/rows/row-links.ts'
+import { openEmailSender } from '../billing/invoices/emails/email-sender.ts'
+import { openRowLinks, type RowLinks } from '../billing/invoices/rows/row-links.ts'
 import { openBookkeeping } from '../bookkeeping.ts'
 import { openCatalogInForce } from '../catalog/catalog-in-force.ts'
 import { watchFile } from '../catalog/catalog.ts'
@@ -25,7 +26,7 @@ import { openSpool } from '../server/uploads/spool.ts'
 import { createPipeline, type Pipeline } from '../inference/pipeline/pipeline.ts'
 import type { AlarmClock, Clock } from '../shared/clock.ts'
 import type { FileStore } from '../server/files/files.ts'
-import { coordinationEvents, refusalsFailed, spendEvents } from '../service-log.ts'
+import { coordinationEvents, emailEvents, refusalsFailed, spendEvents } from '../service-log.ts'
 import { openSpendControl } from '../workspaces/spend-limits/spend-control.ts'
 import { diskSpace } from '../operate/system-disk.ts'
 import { openCoordination } from '../open-coordination.ts'
@@ -79,6 +80,7 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
   const invoicing = openInvoices(start, records)
   const { seller, invoice } = config
   const rowLinks = openRowLinks(records.store, clock, { publicUrl: seller?.publicUrl, days: invoice.linkDays })
+  await openEmailing(start, records.store, { invoicing, rowLinks })
   const reloads = openReloading({
     config,
     settings,
@@ -248,7 +250,8 @@ function openPipeline(
 
 /** Documents are computed from the read store. Their writes use the ledger's connection, so that both are serialized. */
 function openInvoices({ config, clock, telemetry }: Start, { store, readStore }: Records): Invoicing {
-  const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote, addPayment, removePayment } = store
+  const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote } = store
+  const { addPayment, removePayment, queueEmail } = store
   const invoicing = openInvoicing(
     {
       ...readStore,
@@ -260,9 +263,11 @@ function openInvoices({ config, clock, telemetry }: Start, { store, readStore }:
       finishNote,
       addPayment,
       removePayment,
+      queueEmail,
     },
     clock,
     config.seller,
+    config.smtp !== undefined,
   )
   invoicing
     .finishCredit()
@@ -273,6 +278,19 @@ function openInvoices({ config, clock, telemetry }: Start, { store, readStore }:
       ),
     )
   return invoicing
+}
+
+/** The module is loaded only where SMTP is configured, because it takes memory. Among workers, the first one sends. */
+async function openEmailing(
+  { config, clock, opened, telemetry }: Start,
+  store: Store,
+  parts: { readonly invoicing: Invoicing; readonly rowLinks: RowLinks },
+): Promise<void> {
+  if (!config.smtp || (config.worker ?? 1) !== 1) return
+  const { isFinalRefusal, smtpDelivery } = await import('../billing/invoices/emails/smtp.ts')
+  const deliver = smtpDelivery(config.smtp, { ...parts, fonts: config.invoice.fonts })
+  const sender = openEmailSender({ store, clock, deliver, isFinal: isFinalRefusal, events: emailEvents(telemetry) })
+  opened.adopt(sender, (it) => it.close())
 }
 
 function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk: DiskRoom): FileStore | undefined {

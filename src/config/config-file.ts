@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { Type, type Static, type TInteger, type TProperties, type TString } from 'typebox'
 import { modelsSchema } from '../catalog/file.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
+import { isEmailAddress } from '../shared/email-address.ts'
 import { memoryToParse } from '../shared/json/json-body.ts'
 import { parseAbn } from '../shared/money/abn.ts'
 
@@ -107,6 +108,20 @@ export const configSchema = Type.Object(
       fonts: Type.Array(Type.String({ minLength: 1 }), { maxItems: 20 }),
       link_days: Type.Integer({ minimum: 1, maximum: 3650 }),
     }),
+    smtp: Type.Optional(
+      Type.Object(
+        {
+          host: Type.String({ pattern: '^[a-zA-Z0-9.:-]{1,253}$', expected: 'a host name, such as smtp.example.com' }),
+          port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+          secure: Type.Optional(Type.Boolean()),
+          user: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+          password_env: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+          from: Type.String(),
+          reply_to: Type.Optional(Type.String()),
+        },
+        closed,
+      ),
+    ),
     rate_limit: section({
       requests_per_minute: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
       unauthenticated_per_minute: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
@@ -143,6 +158,7 @@ export function readConfigFile(file: string, text = readFileSync(file, 'utf8')):
   if (seller && !yaml.isBroken(['seller']) && parseAbn(seller.abn) === undefined) {
     yaml.mistake(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)
   }
+  checkSmtp(yaml)
   if (models && catalog) yaml.mistake(['catalog'], 'give either models or catalog, not both')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } = audio
   if (!yaml.isBroken(['audio']) && spool < 2 * upload) {
@@ -175,4 +191,20 @@ export function readConfigFile(file: string, text = readFileSync(file, 'utf8')):
 /** Enough for the largest body, which one workspace must be able to send with its half. */
 export function leastRequestMemory(maxBodyBytes: number): number {
   return 2 * memoryToParse(maxBodyBytes)
+}
+
+function checkSmtp(yaml: CheckedYaml<FileContent>): void {
+  const { smtp } = yaml.data
+  if (!smtp || yaml.isBroken(['smtp'])) return
+  for (const name of ['from', 'reply_to'] as const) {
+    if (smtp[name] !== undefined && !isEmailAddress(smtp[name])) {
+      yaml.mistake(['smtp', name], `must be one e-mail address, such as accounts@example.com, but is "${smtp[name]}"`)
+    }
+  }
+  if (smtp.user !== undefined && smtp.password_env === undefined) {
+    yaml.mistake(['smtp', 'user'], 'needs password_env, the name of the variable that holds its password')
+  }
+  if (smtp.password_env !== undefined && smtp.user === undefined) {
+    yaml.mistake(['smtp', 'password_env'], 'needs user, whose password the variable holds')
+  }
 }

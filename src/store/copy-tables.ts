@@ -22,6 +22,7 @@ const TABLES: readonly Table[] = [
   { name: 'unfinished_notes', key: ['slot'] },
   { name: 'document_amounts', key: ['number'] },
   { name: 'payments', key: ['number', 'sequence'] },
+  { name: 'invoice_emails', key: ['number'] },
   { name: 'ledger', key: ['position'] },
   { name: 'ledger_refused', key: ['request_id'] },
   { name: 'usage_hours', key: ['workspace_id', 'hour', 'model', 'key_id', 'price_version', 'credit_note'] },

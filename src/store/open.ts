@@ -10,6 +10,7 @@ import { adjustmentNoteQueries } from '../billing/invoices/queries/adjustment-no
 import { arrivalQueries } from '../billing/usage/queries/arrivals.ts'
 import { auditQueries } from '../operate/audit/audit-queries.ts'
 import { invoiceQueries, linkSecretQueries } from '../billing/invoices/queries/invoices.ts'
+import { emailQueries } from '../billing/invoices/queries/emails.ts'
 import { paymentQueries } from '../billing/invoices/queries/payments.ts'
 import { keyQueries } from '../workspaces/keys/key-queries.ts'
 import { laneSettingsQueries } from '../catalog/lane-settings-queries.ts'
@@ -117,6 +118,7 @@ export function storeOn(database: Database & { isUp(): boolean }, owner: string)
     ...adjustmentNoteQueries(database),
     ...linkSecretQueries(database),
     ...paymentQueries(database),
+    ...emailQueries(database),
     ...arrivalQueries(database),
     ...reportQueries(database),
     ...auditQueries(database),

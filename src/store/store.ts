@@ -1,6 +1,7 @@
 import type { AccountStore } from '../workspaces/account-store.ts'
 import type { AuditStore } from '../operate/audit/audit-store.ts'
 import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from '../billing/invoices/invoice-store.ts'
+import type { EmailStore } from '../billing/invoices/emails/email-store.ts'
 import type { PaymentStore } from '../billing/invoices/payments/payment-store.ts'
 import type { KeyStore } from '../workspaces/keys/key-store.ts'
 import type { LaneSettingsStore } from '../catalog/lane-settings-store.ts'
@@ -25,6 +26,7 @@ export interface Store
     AdjustmentNoteStore,
     LinkSecretStore,
     PaymentStore,
+    EmailStore,
     ArrivalStore,
     AuditStore,
     LaneSettingsStore,

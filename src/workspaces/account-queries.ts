@@ -34,14 +34,16 @@ export function accountQueries(database: Database): AccountStore {
         limit?.isSoft ? 1 : 0,
         id,
       ),
-    setBuyer: (id, { name, abn, address, purchaseOrder }) =>
+    setBuyer: (id, { name, abn, address, purchaseOrder, email }) =>
       writeOne(
         database,
-        'UPDATE workspaces SET buyer_name = ?, buyer_abn = ?, buyer_address = ?, buyer_purchase_order = ? WHERE id = ?',
+        `UPDATE workspaces SET buyer_name = ?, buyer_abn = ?, buyer_address = ?, buyer_purchase_order = ?, buyer_email = ?
+         WHERE id = ?`,
         name,
         abn,
         address,
         purchaseOrder,
+        email,
         id,
       ),
     async addPriceVersions(versions) {
@@ -76,6 +78,7 @@ function toWorkspace(row: Row): Workspace {
       abn: optionalText(row['buyer_abn']),
       address: optionalText(row['buyer_address']),
       purchaseOrder: optionalText(row['buyer_purchase_order']),
+      email: optionalText(row['buyer_email']),
     },
   }
 }

@@ -1,4 +1,5 @@
 import { parseAbn } from '../shared/money/abn.ts'
+import { isEmailAddress } from '../shared/email-address.ts'
 import { ApiError } from '../shared/errors.ts'
 import { parseAud, type PicoAud } from '../shared/money/money.ts'
 import type { SpendLimit, Workspace } from './workspace.ts'
@@ -18,6 +19,8 @@ export interface WorkspaceChange {
     readonly address?: string | null
     /** Printed on its invoices. */
     readonly purchase_order?: string | null
+    /** Where its invoices are sent. */
+    readonly email?: string | null
   }
 }
 
@@ -28,6 +31,7 @@ export async function changeWorkspace(accounts: Accounts, name: string, change: 
   // Validate everything before changing anything.
   const { buyer, spendLimit } = accounts.workspace(name)
   const limit = spendLimitIn(change, spendLimit)
+  if (typeof change.buyer?.email === 'string') requireAddress(change.buyer.email)
   const abn = typeof change.buyer?.abn === 'string' ? abnIn(change.buyer.abn) : change.buyer?.abn
   if (change.requests_per_minute !== undefined) await accounts.setRequestsPerMinute(name, change.requests_per_minute)
   if (limit !== undefined) await accounts.setSpendLimit(name, limit)
@@ -36,8 +40,15 @@ export async function changeWorkspace(accounts: Accounts, name: string, change: 
       name: buyerName = buyer.name,
       address = buyer.address,
       purchase_order: purchaseOrder = buyer.purchaseOrder,
+      email = buyer.email,
     } = change.buyer
-    await accounts.setBuyer(name, { name: buyerName, abn: abn === undefined ? buyer.abn : abn, address, purchaseOrder })
+    await accounts.setBuyer(name, {
+      name: buyerName,
+      abn: abn === undefined ? buyer.abn : abn,
+      address,
+      purchaseOrder,
+      email,
+    })
   }
   return accounts.workspace(name)
 }
@@ -69,5 +80,12 @@ function abnIn(text: string): string {
   if (abn !== undefined) return abn
   throw new ApiError('invalid_value', `"${text.slice(0, 40)}" is not a valid ABN. Check its 11 digits.`, {
     param: 'buyer.abn',
+  })
+}
+
+function requireAddress(text: string): void {
+  if (isEmailAddress(text)) return
+  throw new ApiError('invalid_value', "'buyer.email' must be one e-mail address, such as accounts@example.com.", {
+    param: 'buyer.email',
   })
 }

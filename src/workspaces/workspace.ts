@@ -25,6 +25,8 @@ export interface Buyer {
   readonly address: string | null
   /** The buyer's own number for the order, printed on its invoices. */
   readonly purchaseOrder: string | null
+  /** Where its invoices are sent, if the service sends e-mail. */
+  readonly email: string | null
 }
 
 /** What a key may do. null: there is no such limit. */

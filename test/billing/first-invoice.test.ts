@@ -14,7 +14,7 @@ import { seller, testBooks, type TestBooks } from '../support/books.ts'
 
 const month = parseMonth('2026-07')!
 const ALL = { from: 0, to: Number.MAX_SAFE_INTEGER, limit: 1000 }
-const nobody = { name: null, abn: null, address: null, purchaseOrder: null }
+const nobody = { name: null, abn: null, address: null, purchaseOrder: null, email: null }
 
 /** A workspace that owes A$100 for July: two requests of A$60 and A$40. It is August. */
 async function stage(t: TestContext, dollars: readonly number[] = [60, 40]) {
@@ -90,8 +90,8 @@ describe('an invoice of A$1,000 or more', () => {
 describe('the documents of a month', () => {
   it('show the purchase order and the buyer of that day; a note shows those of its invoice', async (t) => {
     const { books, workspace, ids } = await stage(t)
-    const before = { name: 'Old Pty Ltd', abn: '83914571673', address: null, purchaseOrder: 'PO-1' }
-    const after = { name: 'New Pty Ltd', abn: null, address: 'Perth', purchaseOrder: 'PO-2' }
+    const before = { name: 'Old Pty Ltd', abn: '83914571673', address: null, purchaseOrder: 'PO-1', email: null }
+    const after = { name: 'New Pty Ltd', abn: null, address: 'Perth', purchaseOrder: 'PO-2', email: null }
     const invoice = await books.invoicing.issue({ ...workspace, buyer: before }, month)
     const renamed = { ...workspace, buyer: after }
     const notes = [

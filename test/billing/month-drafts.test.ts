@@ -57,8 +57,20 @@ describe('the drafts of a month', () => {
     const { books, all, use, drafts, invoicing } = await stage(t)
     await use('acme', 5, october.from)
     await invoicing.issue(all.get('acme')!, october)
-    await books.store.setBuyer(all.get('beta')!.id, { name: null, abn: null, address: null, purchaseOrder: null })
-    await books.store.setBuyer(all.get('reserved')!.id, { name: null, abn: null, address: null, purchaseOrder: null })
+    await books.store.setBuyer(all.get('beta')!.id, {
+      name: null,
+      abn: null,
+      address: null,
+      purchaseOrder: null,
+      email: null,
+    })
+    await books.store.setBuyer(all.get('reserved')!.id, {
+      name: null,
+      abn: null,
+      address: null,
+      purchaseOrder: null,
+      email: null,
+    })
     const [acme, beta, , reserved] = (await drafts()).drafts
     assert.deepEqual(acme, {
       workspace: 'acme',

@@ -15,7 +15,7 @@ describe('what lists and reports show', () => {
       requestsPerMinute: null,
       createdAt: 1000,
       spendLimit: { amount: 5_000_000_000_000n, isSoft: false },
-      buyer: { name: 'Acme', abn: '1', address: 'Sydney', purchaseOrder: '7' },
+      buyer: { name: 'Acme', abn: '1', address: 'Sydney', purchaseOrder: '7', email: null },
     }
     const view = {
       id: 'ws_1',
@@ -23,7 +23,7 @@ describe('what lists and reports show', () => {
       requests_per_minute: 60,
       spend_limit: '5.00',
       spend_limit_kind: 'hard',
-      buyer: { name: 'Acme', abn: '1', address: 'Sydney', purchase_order: '7' },
+      buyer: { name: 'Acme', abn: '1', address: 'Sydney', purchase_order: '7', email: null },
       created: '1970-01-01T00:00:01.000Z',
     }
     assert.deepEqual(workspaceView(workspace, 60), view)

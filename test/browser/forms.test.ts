@@ -49,7 +49,7 @@ describe('a form of the operator', () => {
       requests_per_minute: 70,
       spend_limit: '250.50',
       spend_limit_kind: 'soft',
-      buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: '2 River Road', purchase_order: 'PO-7' },
+      buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: '2 River Road', purchase_order: 'PO-7', email: null },
     })
     assert.equal(await page.getByLabel('Spend limit, A$ a month').inputValue(), '250.50')
     assert.deepEqual(page.problems, [])

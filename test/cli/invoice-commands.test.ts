@@ -140,6 +140,7 @@ acme              3  0.17  A$1.88  yes
       abn: null,
       address: null,
       purchaseOrder: null,
+      email: null,
     })
     const refused = await run(`invoice issue --drafts ${file}`)
     assert.ok(refused.failure instanceof ProblemsFound)
@@ -205,7 +206,8 @@ TIME (SYDNEY)        REQUEST             QUANTITY   AMOUNT
       next: string | null
     }
     assert.equal(whole.next, null)
-    const actions = 'choose an action: preview, drafts, issue, list, show, rows, credit, paid, unpaid or revoke-links'
+    const actions =
+      'choose an action: preview, drafts, issue, list, show, rows, credit, paid, unpaid, send or revoke-links'
     const ways = 'give either --request ID or --all or --amount AUD'
     const month = '--workspace acme --period 2025-03'
     const cases = {
@@ -216,6 +218,7 @@ TIME (SYDNEY)        REQUEST             QUANTITY   AMOUNT
       'invoice preview --workspace acme --period 2025-13': '--period must be a month such as 2026-11',
       'invoice rows': 'give the number of a document: weir invoice rows NUMBER --line N',
       'invoice rows INV-000001': '--line is required',
+      'invoice send': 'give the number of a document: weir invoice send NUMBER',
       [`invoice credit ${month} --all`]: '--reason is required',
       [`invoice credit ${month} --reason x`]: ways,
       [`invoice credit ${month} --reason x --all --amount 1`]: ways,

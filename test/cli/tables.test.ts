@@ -144,7 +144,7 @@ sd/images                   A$0.04 per image
       requests_per_minute: 1200,
       spend_limit: '500.00',
       spend_limit_kind: 'hard' as const,
-      buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: null, purchase_order: 'PO-4711' },
+      buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: null, purchase_order: 'PO-4711', email: null },
       created: '2026-11-15T22:03:12.345Z',
     }
     assertShows(

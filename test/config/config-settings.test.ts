@@ -170,6 +170,7 @@ describe('the settings in force', () => {
     tracing: { endpoint: 'http://collector', sample: 0.5 },
     metrics: { gen_ai_names: 'both' },
     seller,
+    smtp: { host: 'mail', port: 25, secure: true, from: 'a@b.example' },
     models: [],
   }
   const settingsOf = (content: object, environment: NodeJS.ProcessEnv = {}, overrides: object = {}) => {
@@ -213,6 +214,10 @@ describe('the settings in force', () => {
       catalog: file,
       'seller.name': 'Weir',
       'seller.abn': '51824753556',
+      'smtp.host': 'mail',
+      'smtp.port': 25,
+      'smtp.secure': 'true',
+      'smtp.from': 'a@b.example',
       operator_token: 'set',
     })
     const places = [...shown].filter(([key]) => !['server.max_request_memory_bytes', 'catalog'].includes(key))

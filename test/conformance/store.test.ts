@@ -350,16 +350,22 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       it('keeps workspaces with their limits and buyers', async () => {
         const id = await newWorkspace()
         const found = async () => (await other.workspaces()).find((it) => it.id === id)
-        const noBuyer = { name: null, abn: null, address: null, purchaseOrder: null }
+        const noBuyer = { name: null, abn: null, address: null, purchaseOrder: null, email: null }
         assert.deepEqual(await found(), { ...workspaceOf(id), spendLimit: null, buyer: noBuyer })
         await store.setRequestsPerMinute(id, 90)
         await store.setSpendLimit(id, { amount: 9_007_199_254_740_993n, isSoft: true })
-        await store.setBuyer(id, { name: 'Bücher', abn: '51824753556', address: 'a\nb', purchaseOrder: 'PO 7' })
+        await store.setBuyer(id, {
+          name: 'Bücher',
+          abn: '51824753556',
+          address: 'a\nb',
+          purchaseOrder: 'PO 7',
+          email: 'a@b',
+        })
         assert.deepEqual(await found(), {
           ...workspaceOf(id),
           requestsPerMinute: 90,
           spendLimit: { amount: 9_007_199_254_740_993n, isSoft: true },
-          buyer: { name: 'Bücher', abn: '51824753556', address: 'a\nb', purchaseOrder: 'PO 7' },
+          buyer: { name: 'Bücher', abn: '51824753556', address: 'a\nb', purchaseOrder: 'PO 7', email: 'a@b' },
         })
         await store.setSpendLimit(id, { amount: 0n, isSoft: false })
         assert.deepEqual((await found())?.spendLimit, { amount: 0n, isSoft: false })
@@ -1098,6 +1104,78 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         const total = await store.usageTotal({ workspaceId, ...always, groupBy: 'model', creditNote: '' })
         assert.deepEqual([total.rows, total.amount], [4, 10n])
         assert.deepEqual(await store.wrongSums(workspaceId), [])
+      })
+    })
+
+    describe('e-mails', () => {
+      const withAddress = { name: null, abn: null, address: null, purchaseOrder: null, email: 'a@b.example' }
+      const at = november.from
+      const outcome = { state: 'sent', nextAttemptAt: at, sentAt: at + 5, lastError: null } as const
+
+      async function issuedTo(buyer: typeof withAddress | undefined, isMailed = true): Promise<string> {
+        const workspaceId = await workspaceWithRows(1)
+        if (buyer) await store.setBuyer(workspaceId, buyer)
+        const invoice = issued(workspaceId, await nextSequence())
+        assert.ok(await store.issueInvoice(invoice, 1, [], { isMailed }))
+        return invoice.number
+      }
+      /** Leaves nothing for the next test. */
+      async function claimAll(from: Store, now: number): Promise<readonly string[]> {
+        const numbers: string[] = []
+        for (;;) {
+          const claimed = await from.claimEmail(now, now + 100)
+          if (!claimed) return numbers
+          numbers.push(claimed.number)
+          await from.finishEmail(claimed, outcome)
+        }
+      }
+
+      it('are queued with the document that they are for, if its buyer has an address and e-mail is sent', async () => {
+        const [without, unsent, queued] = [
+          await issuedTo(undefined),
+          await issuedTo(withAddress, false),
+          await issuedTo(withAddress),
+        ]
+        const found = await other.emails([without, unsent, queued])
+        const email = { recipient: 'a@b.example', state: 'queued', attempts: 0, sentAt: null, lastError: null }
+        assert.deepEqual(found, [{ number: queued, ...email, nextAttemptAt: at }])
+        assert.deepEqual(await claimAll(store, at), [queued])
+        assert.deepEqual(await other.emails([queued]), [{ ...found[0], ...outcome, attempts: 1 }])
+      })
+
+      it('are not queued by an invoice that is refused', async () => {
+        const workspaceId = await workspaceWithRows(1)
+        await store.setBuyer(workspaceId, withAddress)
+        const invoice = issued(workspaceId, await nextSequence())
+        assert.equal(await store.issueInvoice(invoice, 2, [], { isMailed: true }), false)
+        assert.deepEqual(await store.emails([invoice.number]), [])
+      })
+
+      it('are claimed by one of two processes, until the lease ends', async () => {
+        const number = await issuedTo(withAddress)
+        assert.equal(await store.claimEmail(at - 1, at), undefined, 'not due yet')
+        const both = await Promise.all([store.claimEmail(at, at + 100), other.claimEmail(at, at + 100)])
+        const [claimed, ...more] = both.filter((it) => it !== undefined)
+        assert.deepEqual([claimed, more], [{ number, recipient: 'a@b.example', attempts: 1, leaseUntil: at + 100 }, []])
+        assert.equal(await other.claimEmail(at + 99, at + 300), undefined)
+        assert.equal(await other.queueEmail(number, 'c@d.example', at + 99), false)
+        const again = await other.claimEmail(at + 100, at + 300)
+        assert.deepEqual([again?.number, again?.attempts], [number, 2])
+        await store.finishEmail(claimed!, outcome)
+        assert.equal((await store.emails([number]))[0]?.state, 'queued', 'the first lease has ended')
+        await other.finishEmail(again!, { ...outcome, state: 'queued', nextAttemptAt: at + 500, sentAt: null })
+        assert.deepEqual(await claimAll(store, at + 499), [])
+        assert.deepEqual(await claimAll(store, at + 500), [number])
+      })
+
+      it('are queued again on request, to the address of now', async () => {
+        const number = await issuedTo(undefined)
+        assert.equal(await store.queueEmail(number, 'c@d.example', at), true)
+        assert.deepEqual(await claimAll(store, at), [number])
+        assert.equal(await store.queueEmail(number, 'e@f.example', at + 10), true)
+        const email = { recipient: 'e@f.example', state: 'queued', attempts: 0, sentAt: null, lastError: null }
+        assert.deepEqual(await other.emails([number]), [{ number, ...email, nextAttemptAt: at + 10 }])
+        assert.deepEqual(await claimAll(store, at + 10), [number])
       })
     })
 

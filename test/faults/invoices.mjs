@@ -254,6 +254,13 @@ export default [
     tests: ['conformance/store'],
   },
   {
+    name: 'e-mail-claimed-without-a-lease',
+    file: 'src/billing/invoices/queries/emails.ts',
+    find: 'SET attempts = attempts + 1, lease_until = ?',
+    replace: 'SET attempts = attempts + 1, lease_until = ? * 0',
+    tests: ['conformance/store'],
+  },
+  {
     name: 'draft-issued-whatever-was-listed',
     file: 'src/billing/invoices/invoices.ts',
     find: 'if (previewId !== undefined) requirePreviewed(',

@@ -103,7 +103,7 @@ describe('a clock that is corrected while the service runs', () => {
     requestsPerMinute: null,
     createdAt: 0,
     spendLimit: { amount: 100n, isSoft: false },
-    buyer: { name: null, abn: null, address: null, purchaseOrder: null },
+    buyer: { name: null, abn: null, address: null, purchaseOrder: null, email: null },
   }
 
   it('does not give a workspace its spend limit a second time', async () => {

@@ -32,7 +32,8 @@ let replica: string
 before(async () => {
   engine = await scriptedEngine()
   const seller = { name: 'Example Pty Ltd', abn: '51 824 753 556', address: '1 Lock Street' }
-  weir = await startWeir(stageConfig([engine.url], { config: { seller } }))
+  const smtp = { host: '127.0.0.1', port: 9, from: 'invoices@example.com' }
+  weir = await startWeir(stageConfig([engine.url], { config: { seller, smtp } }))
   const chat = await weir.chat({})
   await chat.text()
   requestId = chat.headers.get('x-request-id') ?? assert.fail('no request id')
@@ -118,6 +119,15 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'get /admin/v1/invoices' },
   { operation: 'get /admin/v1/invoices/{number}', path: () => '/admin/v1/invoices/ADJ-000002' },
   { operation: 'post /admin/v1/invoices', body: { ...month, workspace: 'buyer' } },
+  {
+    operation: 'patch /admin/v1/workspaces/{workspace}',
+    path: () => '/admin/v1/workspaces/buyer',
+    body: { buyer: { email: 'accounts@buyer.example' } },
+  },
+  {
+    operation: 'post /admin/v1/invoices/{number}/email',
+    path: () => '/admin/v1/invoices/INV-000002/email',
+  },
   {
     operation: 'post /admin/v1/invoices/{number}/payments',
     path: () => '/admin/v1/invoices/INV-000002/payments',

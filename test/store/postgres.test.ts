@@ -34,6 +34,7 @@ const released: Readonly<Record<string, string>> = {
   '0007-failed-requests.sql': 'f74084eae35be25b8924ffcf76d95954b95bff9f77d7c8c75ad1b5b2ba80e273',
   '0008-payments.sql': '1a9f1e13d0a564634df8380b4deed34ff3d2bed349b6022b6d087c57cb6cca61',
   '0009-key-limits.sql': '9be46498a7aa004993fc0bb0fac5d2dad6f153f909b19628f35729d27454e9c8',
+  '0010-invoice-emails.sql': '505f6c8660461a876e25b37d67ea15df5410a4775e8b1e2d946a55b26b1e7ba8',
 }
 
 describe('PostgreSQL behind the store', () => {

@@ -7,6 +7,7 @@ import { sqliteDialect } from '../../src/store/fragments.ts'
 import { accountQueries } from '../../src/workspaces/account-queries.ts'
 import { adjustmentNoteQueries } from '../../src/billing/invoices/queries/adjustment-notes.ts'
 import { arrivalQueries } from '../../src/billing/usage/queries/arrivals.ts'
+import { emailQueries } from '../../src/billing/invoices/queries/emails.ts'
 import { invoiceQueries, linkSecretQueries } from '../../src/billing/invoices/queries/invoices.ts'
 import { keyQueries } from '../../src/workspaces/keys/key-queries.ts'
 import { ledgerQueries } from '../../src/ledger/queries/ledger.ts'
@@ -37,6 +38,7 @@ const store = {
   ...paymentQueries(database),
   ...adjustmentNoteQueries(database),
   ...linkSecretQueries(database),
+  ...emailQueries(database),
   ...arrivalQueries(database),
 }
 
@@ -83,6 +85,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   reversible: () => store.reversible(workspaceId, period, unfinished.reversal),
   credits: () => store.credits(workspaceId, 0, 1),
   linkSecret: () => store.linkSecret(),
+  emails: () => store.emails(['a']),
   keysLastUsed: () => store.keysLastUsed(['a']),
   sessionsByHash: () => store.sessionsByHash(['a']),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
@@ -105,7 +108,10 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   createWorkspace: [[], () => store.createWorkspace({ id: 'a', name: 'a', requestsPerMinute: 1, createdAt: 1 })],
   setRequestsPerMinute: [[], () => store.setRequestsPerMinute(workspaceId, 1)],
   setSpendLimit: [[], () => store.setSpendLimit(workspaceId, null)],
-  setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null, purchaseOrder: null })],
+  setBuyer: [
+    [],
+    () => store.setBuyer(workspaceId, { name: null, abn: null, address: null, purchaseOrder: null, email: null }),
+  ],
   createKey: [['keys'], () => store.createKey(key)],
   changeKey: [['keys'], () => store.changeKey('a', { name: 'b' })],
   revokeKey: [['keys'], () => store.revokeKey('a', 1)],
@@ -129,16 +135,26 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   addRefused: [['usage_sums'], () => store.addRefused([row])],
   forgetJournal: [[], () => store.forgetJournal()],
   forgetEarlierIntents: [[], () => store.forgetEarlierIntents()],
-  issueInvoice: [['invoices', 'usage_sums'], () => store.issueInvoice(invoice, 1, [])],
+  issueInvoice: [['invoices', 'usage_sums'], () => store.issueInvoice(invoice, 1, [], { isMailed: true })],
   addCredit: [['usage_sums'], () => store.addCredit(row, period, 0)],
   addLinkSecret: [[], () => store.addLinkSecret('a')],
   replaceLinkSecret: [[], () => store.replaceLinkSecret('a')],
   correctRow: [['usage_sums'], () => store.correctRow(row)],
   beginNote: [['invoices'], () => store.beginNote(invoice, 1, unfinished.reversal)],
   continueNote: [['usage_sums'], () => store.continueNote(unfinished, 1)],
-  finishNote: [['invoices'], () => store.finishNote(invoice)],
+  finishNote: [['invoices'], () => store.finishNote(invoice, { isMailed: true })],
   addPayment: [['invoices'], () => store.addPayment(payment, 1n)],
   removePayment: [['invoices'], () => store.removePayment('INV-1', 1, 0)],
+  queueEmail: [[], () => store.queueEmail('INV-1', 'a@b', 1)],
+  claimEmail: [[], () => store.claimEmail(1, 2)],
+  finishEmail: [
+    [],
+    () =>
+      store.finishEmail(
+        { number: 'a', recipient: 'a@b', attempts: 1, leaseUntil: 2 },
+        { state: 'sent', nextAttemptAt: 1, sentAt: 1, lastError: null },
+      ),
+  ],
 }
 
 async function transactionsOf(call: () => Promise<unknown>): Promise<readonly Transaction[]> {

@@ -49,7 +49,7 @@ export async function testBooks(now: number): Promise<TestBooks> {
     now,
     async workspace(name) {
       await accounts.createWorkspace(name)
-      return accounts.setBuyer(name, { name, abn: '83914571673', address: null, purchaseOrder: null })
+      return accounts.setBuyer(name, { name, abn: '83914571673', address: null, purchaseOrder: null, email: null })
     },
     async price(model, list, at, workspaceId) {
       const version = { model, workspaceId: workspaceId ?? null, prices: list, effectiveFrom: at }

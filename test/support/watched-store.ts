@@ -4,6 +4,7 @@ import { query, type Database, type Transaction } from '../../src/store/database
 import { accountQueries } from '../../src/workspaces/account-queries.ts'
 import { adjustmentNoteQueries } from '../../src/billing/invoices/queries/adjustment-notes.ts'
 import { invoiceQueries, linkSecretQueries } from '../../src/billing/invoices/queries/invoices.ts'
+import { emailQueries } from '../../src/billing/invoices/queries/emails.ts'
 import { paymentQueries } from '../../src/billing/invoices/queries/payments.ts'
 import { keyQueries } from '../../src/workspaces/keys/key-queries.ts'
 import { auditQueries } from '../../src/operate/audit/audit-queries.ts'
@@ -60,6 +61,7 @@ export async function watchedStore(
     ...adjustmentNoteQueries(database),
     ...linkSecretQueries(database),
     ...paymentQueries(database),
+    ...emailQueries(database),
     ...reportQueries(database),
     ...auditQueries(database),
     ...laneSettingsQueries(database),

@@ -51,7 +51,7 @@ two words         600                      -  -         TODAY`,
       requests_per_minute: 7000,
       spend_limit: '12.50',
       spend_limit_kind: 'hard',
-      buyer: { name: 'Acme Pty', abn: '51824753556', address: '1 Road', purchase_order: 'PO1' },
+      buyer: { name: 'Acme Pty', abn: '51824753556', address: '1 Road', purchase_order: 'PO1', email: null },
       created: view.created,
     })
     assert.match(

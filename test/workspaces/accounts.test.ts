@@ -71,7 +71,7 @@ describe('a workspace', () => {
     announced.length = 0
     const limit = { amount: 5n, isSoft: true }
     assert.deepEqual((await accounts.setSpendLimit(id, limit)).spendLimit, limit)
-    const buyer = { name: 'Acme', abn: null, address: null, purchaseOrder: '7' }
+    const buyer = { name: 'Acme', abn: null, address: null, purchaseOrder: '7', email: null }
     assert.deepEqual((await accounts.setBuyer('acme', buyer)).buyer, buyer)
     await accounts.setRequestsPerMinute(id, null)
     await create('later')

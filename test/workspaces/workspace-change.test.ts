@@ -11,7 +11,9 @@ function stage() {
     async (...args: unknown[]) =>
       void changes.push([what, ...args])
   const accounts = {
-    workspace: () => ({ buyer: { name: 'Ann', abn: '51824753556', address: 'Sydney', purchaseOrder: 'PO 7' } }),
+    workspace: () => ({
+      buyer: { name: 'Ann', abn: '51824753556', address: 'Sydney', purchaseOrder: 'PO 7', email: null },
+    }),
     setRequestsPerMinute: noted('rate'),
     setSpendLimit: noted('limit'),
     setBuyer: noted('buyer'),
@@ -23,8 +25,11 @@ describe('a change of a workspace', () => {
   for (const [param, wrong] of [
     ['buyer.abn', { buyer: { abn: '51 824 753 557' } }],
     ['spend_limit', { spend_limit: '-1' }],
+    ['buyer.email', { buyer: { email: 'a@b.example, c@d.example' } }],
+    ['buyer.email', { buyer: { email: 'a@b.example\nBcc: c@d.example' } }],
+    ['buyer.email', { buyer: { email: `a@${'b.'.repeat(126)}c` } }],
   ] as const) {
-    it(`changes nothing at all if ${param} is wrong`, async () => {
+    it(`changes nothing at all if ${param} is wrong: ${JSON.stringify(wrong).slice(0, 60)}`, async () => {
       const { changes, change } = stage()
       const right = { requests_per_minute: 5, spend_limit: '1.00', buyer: { name: 'Bob' } }
       await assert.rejects(change({ ...right, ...wrong }), { code: 'invalid_value', param })
@@ -36,11 +41,11 @@ describe('a change of a workspace', () => {
     const { changes, change } = stage()
     await change({})
     assert.deepEqual(changes, [])
-    await change({ requests_per_minute: null, spend_limit: null, buyer: { address: null } })
+    await change({ requests_per_minute: null, spend_limit: null, buyer: { address: null, email: 'a@b.example' } })
     assert.deepEqual(changes, [
       ['rate', 'w', null],
       ['limit', 'w', null],
-      ['buyer', 'w', { name: 'Ann', abn: '51824753556', address: null, purchaseOrder: 'PO 7' }],
+      ['buyer', 'w', { name: 'Ann', abn: '51824753556', address: null, purchaseOrder: 'PO 7', email: 'a@b.example' }],
     ])
   })
 })

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { amount, Field, Form } from '../../shared/form.tsx'
-import { date, exactAud, sydneyDate } from '../../shared/format.ts'
+import { date, exactAud, sydneyDate, time } from '../../shared/format.ts'
 import {
   balanceColumns,
   Day,
@@ -172,6 +172,11 @@ export function InvoicePage() {
   const [isCrediting, setCrediting] = useState(false)
   const [isPaying, setPaying] = useState(false)
   const [removed, setRemoved] = useState<PaymentOf>()
+  const sending = useAction()
+  const send = async (): Promise<void> => {
+    await api('sendInvoice', { path: { number } })
+    loaded.reload()
+  }
   const closeCredit = (): void => {
     setCrediting(false)
     loaded.reload()
@@ -189,6 +194,9 @@ export function InvoicePage() {
               <a class="button" href={`/admin/v1/invoices/${number}?format=pdf`} target="_blank" rel="noreferrer">
                 PDF
               </a>
+              <button type="button" disabled={sending.isRunning} onClick={() => void sending.run(send)}>
+                {document.email === null ? 'Send by e-mail' : 'Send again'}
+              </button>
               {document.adjusts === null ? (
                 <button type="button" onClick={() => setCrediting(true)}>
                   Credit
@@ -200,6 +208,8 @@ export function InvoicePage() {
                 </button>
               )}
             </PageHead>
+            <Problem of={sending} />
+            <p role="status">{emailText(document.email)}</p>
             <InvoiceView
               of={document}
               paymentAction={(payment) => (
@@ -237,6 +247,14 @@ export function InvoicePage() {
       </Ready>
     </>
   )
+}
+
+function emailText(email: Document['email']): string {
+  if (email === null) return 'Not sent by e-mail.'
+  const { state, recipient, attempts, sent_at: sentAt, last_error: error } = email
+  if (sentAt !== null) return `Sent to ${recipient} on ${time(sentAt)}.`
+  const why = error === null ? '' : ` Attempt ${attempts} failed: ${error}`
+  return state === 'failed' ? `Could not be sent to ${recipient}.${why}` : `Waits to be sent to ${recipient}.${why}`
 }
 
 function Pay({

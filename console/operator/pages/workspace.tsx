@@ -86,6 +86,7 @@ const typedOf = ({ requests_per_minute: rate, spend_limit: limit, spend_limit_ki
   'buyer.abn': buyer.abn ?? '',
   'buyer.address': buyer.address ?? '',
   'buyer.purchase_order': buyer.purchase_order ?? '',
+  'buyer.email': buyer.email ?? '',
 })
 type Typed = ReturnType<typeof typedOf>
 
@@ -100,6 +101,7 @@ const changeOf = (typed: Typed): Change => {
       abn: text('buyer.abn'),
       address: text('buyer.address'),
       purchase_order: text('buyer.purchase_order'),
+      email: text('buyer.email'),
     },
   }
 }
@@ -155,6 +157,9 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
         </Field>
         <Field label="Purchase order">
           <input {...field('buyer.purchase_order')} maxLength={1000} />
+        </Field>
+        <Field label="E-mail for invoices" hint="Empty: invoices are not sent.">
+          <input {...field('buyer.email')} type="email" maxLength={254} />
         </Field>
       </div>
       <Problem of={action} />

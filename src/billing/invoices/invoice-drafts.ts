@@ -15,6 +15,7 @@ import type { Month } from '../../shared/money/sydney-time.ts'
 import type { PricedSums } from '../usage/usage-sums.ts'
 import type { Workspace } from '../../workspaces/workspace.ts'
 import type { Clock } from '../../shared/clock.ts'
+import type { EmailStore } from './emails/email-store.ts'
 import type { PaymentStore } from './payments/payment-store.ts'
 import type { AdjustmentNoteStore, InvoiceStore, IssuedInvoice, Reversal } from './invoice-store.ts'
 import type { AccountStore } from '../../workspaces/account-store.ts'
@@ -33,7 +34,7 @@ export interface InvoicingContext {
   readonly seller: Seller | undefined
 }
 
-export type InvoicingStore = AccountStore & UsageStore & InvoiceStore & AdjustmentNoteStore & PaymentStore
+export type InvoicingStore = AccountStore & UsageStore & InvoiceStore & AdjustmentNoteStore & PaymentStore & EmailStore
 
 /** The content of a document, without its number. */
 interface Content {

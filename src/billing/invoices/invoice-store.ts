@@ -18,6 +18,12 @@ export interface IssuedInvoice {
   readonly document: InvoiceDocument
 }
 
+/** How a document is issued. */
+export interface Issuing {
+  /** Also queues its e-mail, in the same transaction, if its buyer has an address. By default not. */
+  readonly isMailed: boolean
+}
+
 export interface InvoicePageQuery {
   /** undefined: of all workspaces. */
   readonly workspaceId: string | undefined
@@ -74,7 +80,12 @@ export interface InvoiceStore {
   /** A page of documents, the newest first. */
   newestInvoices(query: InvoicePageQuery): Promise<readonly IssuedInvoice[]>
   /** Issues a document and adds rows of its own to the ledger, or does neither. */
-  issueInvoice(invoice: IssuedInvoice, rowsExpected: number, rows: readonly LedgerRow[]): Promise<boolean>
+  issueInvoice(
+    invoice: IssuedInvoice,
+    rowsExpected: number,
+    rows: readonly LedgerRow[],
+    issuing?: Issuing,
+  ): Promise<boolean>
   /** The credits of a free amount in the open or closed month [from, to), with the rows that reverse them. */
   credits(workspaceId: string, from: number, to: number): Promise<readonly LedgerRow[]>
   /**
@@ -110,7 +121,7 @@ export interface AdjustmentNoteStore {
    */
   continueNote(unfinished: UnfinishedNote, rowsMax: number): Promise<boolean>
   /** Issues the document. false, with no effect, if its number of rows is not the expected one. */
-  finishNote(note: IssuedInvoice): Promise<boolean>
+  finishNote(note: IssuedInvoice, issuing?: Issuing): Promise<boolean>
   /** What a document for this month would reverse. */
   reversible(
     workspaceId: string,

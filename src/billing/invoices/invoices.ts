@@ -9,6 +9,7 @@ import type { IssuedInvoice, Reversal } from './invoice-store.ts'
 import { finishNote, isSameCredit } from './adjustment-notes.ts'
 import { invoiceList, type InvoiceList, type InvoiceListQuery } from './invoice-list.ts'
 import { withBalances, type BalancedInvoice } from './payments/balances.ts'
+import { openEmails, type InvoiceEmails } from './emails/emails.ts'
 import { openPayments, type Payments } from './payments/payments.ts'
 import { creditRow, requireCreditAmount, requireRoom, settlingTime } from './credits.ts'
 import { requireAll, requireNotMore, requireOver, requirePreviewed } from './invoice-rules.ts'
@@ -66,9 +67,21 @@ export interface Invoicing {
   /** The valid invoice of a month: the last one, if it was issued again. */
   ofMonth(workspace: Workspace, month: Month): Promise<InvoiceDocument>
   readonly payments: Payments
+  readonly emails: InvoiceEmails
 }
 
-export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Seller | undefined): Invoicing {
+/** `isMailed`: the service sends the e-mails that issuing queues. */
+export function openInvoicing(
+  given: InvoicingStore,
+  clock: Clock,
+  seller: Seller | undefined,
+  isMailed = false,
+): Invoicing {
+  const store: InvoicingStore = {
+    ...given,
+    issueInvoice: (invoice, rowsExpected, rows) => given.issueInvoice(invoice, rowsExpected, rows, { isMailed }),
+    finishNote: (note) => given.finishNote(note, { isMailed }),
+  }
   const context: InvoicingContext = { store, clock, seller }
   const today = (): string => sydneyDate(clock.now())
   return {
@@ -88,6 +101,7 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     byNumber: (number) => byNumber(context, number),
     ofMonth: async (workspace, month) => (await requireDocuments(store, workspace, month)).invoice.document,
     payments: openPayments(store, clock),
+    emails: openEmails(store, clock, isMailed),
   }
 }
 

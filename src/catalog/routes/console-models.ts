@@ -18,7 +18,7 @@ const everyone: Workspace = {
   requestsPerMinute: null,
   createdAt: 0,
   spendLimit: null,
-  buyer: { name: null, abn: null, address: null, purchaseOrder: null },
+  buyer: { name: null, abn: null, address: null, purchaseOrder: null, email: null },
 }
 
 export function publicModelsRoute(parts: PublicModelsParts): OpenRoute {

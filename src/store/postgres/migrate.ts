@@ -18,6 +18,7 @@ export const postgresSteps = [
   '0007-failed-requests.sql',
   '0008-payments.sql',
   '0009-key-limits.sql',
+  '0010-invoice-emails.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

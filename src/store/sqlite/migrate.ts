@@ -24,6 +24,7 @@ export const sqliteSteps = [
   '0015-failed-requests.sql',
   '0016-payments.sql',
   '0017-key-limits.sql',
+  '0018-invoice-emails.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

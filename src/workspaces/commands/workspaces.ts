@@ -18,6 +18,7 @@ weir workspaces set NAME [--requests-per-minute N|default]
                          [--spend-limit AUD|none] [--soft|--hard]
                          [--buyer-name TEXT] [--buyer-abn ABN]
                          [--buyer-address TEXT] [--purchase-order TEXT]
+                         [--buyer-email ADDRESS|none]
 
 A workspace is a customer: its keys share one rate limit and one bill.
 
@@ -32,7 +33,9 @@ A workspace is a customer: its keys share one rate limit and one bill.
   --buyer-name TEXT         name of the buyer on invoices
   --buyer-abn ABN           ABN of the buyer on invoices
   --buyer-address TEXT      address of the buyer on invoices
-  --purchase-order TEXT     the buyer's own order number, printed on invoices`,
+  --purchase-order TEXT     the buyer's own order number, printed on invoices
+  --buyer-email ADDRESS     where invoices are sent, if smtp is configured;
+                            "none" stops sending them`,
   async run(args) {
     const flags = parseFlags(args, changes, 2)
     const [action, name] = flags.positionals
@@ -89,6 +92,7 @@ const changes = {
   'buyer-abn': 'string',
   'buyer-address': 'string',
   'purchase-order': 'string',
+  'buyer-email': 'string',
 } as const
 
 const COLUMNS: readonly Column<WorkspaceView>[] = [
@@ -111,6 +115,7 @@ export function workspaceText(shown: WorkspaceView, view: View): string {
       ['ABN', buyer.abn === null ? null : formatAbn(buyer.abn)],
       ['address', buyer.address],
       ['order', buyer.purchase_order],
+      ['e-mail', buyer.email],
       ['created', `${minuteText(created)} (${ZONE})`],
     ],
     view,
@@ -136,12 +141,14 @@ const BUYER_FLAGS = [
 function changeIn(flags: Flags): WorkspaceChange {
   const perMinute = flags.text('requests-per-minute')
   const spend = flags.text('spend-limit')
-  const buyer = Object.fromEntries(
+  const buyer: Record<string, string | null> = Object.fromEntries(
     BUYER_FLAGS.flatMap(([part, flag]) => {
       const value = flags.text(flag)
       return value === undefined ? [] : [[part, value] as const]
     }),
   )
+  const email = flags.text('buyer-email')
+  if (email !== undefined) buyer['email'] = email === 'none' ? null : email
   const change = {
     ...(perMinute === undefined ? {} : { requests_per_minute: perMinute === 'default' ? null : Number(perMinute) }),
     ...(spend === undefined ? {} : { spend_limit: spend === 'none' ? null : spend }),

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { MAX_EMAIL_ADDRESS } from '../../shared/email-address.ts'
 import type { Accounts } from '../accounts.ts'
 import { workspaceView } from '../views.ts'
 import type { WorkspaceSessions } from '../sessions/workspace-sessions.ts'
@@ -28,6 +29,7 @@ const workspaceSchema = Type.Object({
       abn: nullable(Type.String({ example: '51824753556' })),
       address: nullable(Type.String({ example: '1 Lock Street, Sydney' })),
       purchase_order: nullable(Type.String()),
+      email: nullable(Type.String()),
     },
     { description: 'Who its invoices are addressed to.' },
   ),
@@ -67,6 +69,12 @@ const changeSchema = Type.Object(
           abn: text('An Australian Business Number, or null.'),
           address: text('A postal address, or null.'),
           purchase_order: text("The buyer's own number for the order, printed on its invoices, or null."),
+          email: Type.Optional(
+            nullable(
+              Type.String({ minLength: 1, maxLength: MAX_EMAIL_ADDRESS }),
+              'One e-mail address, where its invoices are sent if the service sends e-mail, or null.',
+            ),
+          ),
         },
         { additionalProperties: false, description: 'Who its invoices are addressed to.' },
       ),
@@ -124,7 +132,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
           ...(exampleOf(workspaceSchema) as object),
           spend_limit: null,
           spend_limit_kind: null,
-          buyer: { name: null, abn: null, address: null, purchase_order: null },
+          buyer: { name: null, abn: null, address: null, purchase_order: null, email: null },
         },
         201,
       ),

@@ -3,6 +3,7 @@ import { invoiceHtml } from '../invoice-html.ts'
 import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../invoice-wording.ts'
 import { invoiceStates, type InvoiceState } from '../payments/payment-store.ts'
 import type { InvoiceBalance, BalancedInvoice } from '../payments/balances.ts'
+import type { EmailedDocument, EmailView } from '../emails/emails.ts'
 import { openInvoicing, type Invoicing } from '../invoices.ts'
 import { findLineRows, lineRowView, nextRows, rowsAfter, type LineRow, type LineRows } from '../rows/line-rows.ts'
 import { monthSummary } from '../month-summary.ts'
@@ -33,7 +34,7 @@ import {
 import { audText, decimalsOf } from '../../../cli/terminal/amounts.ts'
 import { counted } from '../../../shared/counts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
-import { secondText, ZONE } from '../../../cli/terminal/times.ts'
+import { minuteText, secondText, ZONE } from '../../../cli/terminal/times.ts'
 import type { View } from '../../../cli/terminal/view.ts'
 
 const LIST_COLUMNS: readonly Column<BalancedInvoice>[] = [
@@ -94,6 +95,7 @@ weir invoice rows    NUMBER --line N [--limit N] [--after PLACE]
 weir invoice list    [--workspace W] [--state S] [--limit N] [--before NUMBER]
 weir invoice paid    NUMBER --on DATE --reference TEXT [--amount AUD]
 weir invoice unpaid  NUMBER --payment N
+weir invoice send    NUMBER
 weir invoice revoke-links
 
 A period is a calendar month in Sydney. An issued invoice never changes;
@@ -110,6 +112,8 @@ Each line links to its rows; "revoke-links" makes all links so far useless.
 "paid" records a payment, by default of all that is due; if a credit came after
 the payment, it records what was paid back. "unpaid" removes a payment that was
 recorded by mistake.
+"send" queues the e-mail of a document, also if it was sent before. The service
+sends it, if smtp is configured and the buyer has an address.
 docs/guides/invoices.md explains invoices.
 
   --workspace W      the workspace that is invoiced
@@ -158,7 +162,7 @@ docs/guides/invoices.md explains invoices.
     )
     const [action, number] = flags.positionals
     await withStore(flags, { changes: false }, async ({ config, accounts, store, record }) => {
-      const invoicing = openInvoicing(store, systemClock, config.seller)
+      const invoicing = openInvoicing(store, systemClock, config.seller, config.smtp !== undefined)
       const workspace = (): Workspace => accounts.workspace(flags.requiredText('workspace'))
       const links = openRowLinks(store, systemClock, {
         publicUrl: config.seller?.publicUrl,
@@ -191,11 +195,15 @@ docs/guides/invoices.md explains invoices.
         return showRows(flags, await findLineRows(store, number, flags.requiredText('line')))
       }
       if (action === 'paid' || action === 'unpaid') await changePayments(action, number, { invoicing, record }, flags)
+      if (action === 'send') await sendByEmail(number, { invoicing, record, accounts })
       const found =
-        number !== undefined && ['show', 'paid', 'unpaid'].includes(action ?? '')
+        number !== undefined && ['show', 'paid', 'unpaid', 'send'].includes(action ?? '')
           ? await invoicing.byNumber(number)
           : await performed(action, { invoicing, record }, workspace(), monthOf(flags), flags)
-      const printable = await links.linked(await invoicing.balanced(found))
+      const printable = {
+        ...(await links.linked(await invoicing.balanced(found))),
+        email: await invoicing.emails.of(found),
+      }
       await writeFiles(printable, flags, config.invoice.fonts)
       for (const warning of printable.warnings) process.stderr.write(`weir: ${warning}\n`)
       flags.print(printable, (view) => summary(printable, view))
@@ -326,6 +334,18 @@ async function changePayments(
   )
 }
 
+async function sendByEmail(
+  number: string | undefined,
+  { invoicing, record, accounts }: Pick<OpenedStore, 'record' | 'accounts'> & { readonly invoicing: Invoicing },
+): Promise<void> {
+  if (number === undefined) throw new UsageError('give the number of a document: weir invoice send NUMBER')
+  const document = await invoicing.byNumber(number)
+  const state = async () => (await invoicing.emails.of(document)) ?? undefined
+  await record({ action: 'sendInvoice', subject: number, body: undefined, state }, () =>
+    invoicing.emails.send(document, accounts.workspace(document.workspace).buyer.email),
+  )
+}
+
 function stateOf(flags: Flags): InvoiceState | undefined {
   const given = flags.text('state')
   const state = invoiceStates.find((it) => it === given)
@@ -373,7 +393,7 @@ function performedNow(
       return credit(invoicing, workspace, month, flags)
     default:
       throw new UsageError(
-        'choose an action: preview, drafts, issue, list, show, rows, credit, paid, unpaid or revoke-links',
+        'choose an action: preview, drafts, issue, list, show, rows, credit, paid, unpaid, send or revoke-links',
       )
   }
 }
@@ -402,8 +422,8 @@ async function writeFiles(found: PrintableInvoice, flags: Flags, fonts: readonly
   writeFileSync(pdf, await invoicePdf(found, fonts))
 }
 
-function summary(found: BalancedInvoice, view: View): string {
-  const { subtotal, gst, total, seller, buyer, balance } = found
+function summary(found: EmailedDocument<BalancedInvoice>, view: View): string {
+  const { subtotal, gst, total, seller, buyer, balance, email } = found
   return [
     fullTitle(found),
     `${seller?.name ?? '(no seller in weir.yaml)'} → ${buyer.name}, ${writtenDate(found.period_from)} to ${writtenDate(found.period_to)}`,
@@ -412,7 +432,14 @@ function summary(found: BalancedInvoice, view: View): string {
     '',
     `subtotal A$${grouped(subtotal)} + GST A$${grouped(gst)} = A$${grouped(total)}`,
     ...(balance ? balanceLines(found, balance) : []),
+    ...(email ? [emailText(email)] : []),
   ].join('\n')
+}
+
+function emailText({ state, recipient, attempts, sent_at: sentAt, last_error: error }: EmailView): string {
+  if (sentAt !== null) return `sent to ${recipient} on ${minuteText(sentAt)} (${ZONE})`
+  const tried = error === null ? '' : `, attempt ${attempts}: ${error}`
+  return `e-mail to ${recipient} ${state}${tried}`
 }
 
 /** What is owed, after credits and payments. */

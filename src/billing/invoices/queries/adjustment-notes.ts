@@ -2,6 +2,7 @@ import { sydneyDay } from '../../../shared/money/sydney-time.ts'
 import { CREDIT } from '../../../ledger/rows.ts'
 import type { AdjustmentNoteStore, Reversal, UnfinishedNote } from '../invoice-store.ts'
 import { command, query, readRows, type Database, type Row, type Values } from '../../../store/database.ts'
+import { addEmail } from './emails.ts'
 import { addAmounts } from './payments.ts'
 import { documentValues, INVOICE_COLUMNS, IS_NEXT, isNextValues, toInvoice } from './invoices.ts'
 import { placeholders, ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
@@ -151,7 +152,7 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
       )
       return true
     },
-    async finishNote(note) {
+    async finishNote(note, { isMailed } = { isMailed: false }) {
       const { number, document, issuedAt } = note
       const [finished] = await database.transact({
         access: 'write',
@@ -159,6 +160,7 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
         statements: [
           query(FINISH, number, document.ledger_rows, sydneyDay(issuedAt)),
           addAmounts(note),
+          ...(isMailed ? [addEmail(note)] : []),
           command(FORGET),
         ],
       })

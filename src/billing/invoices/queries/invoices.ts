@@ -12,6 +12,7 @@ import {
 } from '../../../store/database.ts'
 import { placeholders, ROW_COLUMNS, rowValues, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { addingRows } from '../../../ledger/queries/usage-sums.ts'
+import { addEmail } from './emails.ts'
 import { addAmounts, NUMBERS_IN_STATE } from './payments.ts'
 
 export const INVOICE_COLUMNS = [
@@ -104,14 +105,15 @@ export function invoiceQueries(database: Database): InvoiceStore {
       )
       return rows.map(toInvoice)
     },
-    async issueInvoice(invoice, rowsExpected, own) {
+    async issueInvoice(invoice, rowsExpected, own, { isMailed } = { isMailed: false }) {
       const ifIssued = [invoice.number, invoice.workspaceId, invoice.issuedAt]
       const issuing = query(ISSUE, ...documentValues(invoice), ...isNextValues(invoice, rowsExpected))
       const rows = commandForEach(
         ADD_ROW,
         own.map((row) => [...rowValues(row), ...ifIssued]),
       )
-      const [issued] = await database.transact(addingRows([issuing, addAmounts(invoice), rows], ['invoices']))
+      const email = isMailed ? [addEmail(invoice)] : []
+      const [issued] = await database.transact(addingRows([issuing, addAmounts(invoice), ...email, rows], ['invoices']))
       return issued?.length === 1
     },
     async credits(workspaceId, from, to) {

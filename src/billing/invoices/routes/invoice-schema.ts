@@ -107,6 +107,27 @@ export const invoiceSchema = Type.Object({
   links_until: Type.Optional(nullable(Type.String(), 'The last day on which the links work.')),
 })
 
+const emailSchema = Type.Object({
+  state: Type.Enum(['queued', 'sent', 'failed'], {
+    description: 'failed: it is not tried again, unless you ask for it.',
+    example: 'sent',
+  }),
+  recipient: Type.String({ example: 'accounts@example.com' }),
+  attempts: Type.Integer({ description: 'How often sending was tried.', example: 1 }),
+  sent_at: nullable(Type.String({ example: EXAMPLE_TIME })),
+  next_attempt_at: nullable(Type.String(), 'null: it is not tried again.'),
+  last_error: nullable(Type.String(), 'Why the last attempt failed.'),
+})
+
+/** The operator also sees whether the document was sent. */
+export const operatorInvoiceSchema = Type.Object({
+  ...invoiceSchema.properties,
+  email: {
+    ...nullable(emailSchema, 'The e-mail with this document. null: there is none.'),
+    example: exampleOf(emailSchema),
+  },
+})
+
 export const numberParameter = { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' }
 
 export const previewIdExample = '9f2c41d07a6be83514c0d92e7b1f6a35'
@@ -122,6 +143,7 @@ export const adjustmentExample = {
   due: null,
   payment: '',
   balance: null,
+  email: null,
   adjusts: 'INV-000001',
   reason: 'Slow answers on 3 November',
   lines: [

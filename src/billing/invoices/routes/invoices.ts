@@ -25,6 +25,7 @@ import {
   invoiceExample,
   invoicePageQuery,
   invoiceSchema,
+  operatorInvoiceSchema,
   numberParameter,
   previewIdExample,
 } from './invoice-schema.ts'
@@ -91,8 +92,13 @@ export function invoiceRoutes({
   const documentsOf = ({ workspace, period }: { readonly workspace: string; readonly period: string }) =>
     monthSummary(invoicing, accounts.workspace(workspace), period)
 
+  const emailed = async (document: InvoiceDocument) => ({
+    ...(await rowLinks.linked(await invoicing.balanced(document))),
+    email: await invoicing.emails.of(document),
+  })
+
   async function sendIssued(exchange: Exchange, document: InvoiceDocument): Promise<void> {
-    exchange.sendJson(JSON.stringify(await rowLinks.linked(await invoicing.balanced(document))), 201)
+    exchange.sendJson(JSON.stringify(await emailed(document)), 201)
   }
 
   const sendDocument = (exchange: Exchange, format: InvoiceFormat, document: InvoiceDocument): Promise<void> =>
@@ -109,12 +115,13 @@ export function invoiceRoutes({
         workspace: Type.Optional(Type.String({ description: 'The name or id of a workspace.' })),
         ...invoicePageQuery.properties,
       }),
-      response: jsonResponse(pageSchema(invoiceSchema)),
+      response: jsonResponse(pageSchema(operatorInvoiceSchema)),
       errors: ['not_found'],
       async answer({ exchange, query: { workspace, before, state, limit = 50 } }) {
         const workspaceId = workspace === undefined ? undefined : accounts.workspace(workspace).id
         const { documents, next } = await invoicing.page({ workspaceId, before, state, limit })
-        const data = await Promise.all(documents.map((document) => rowLinks.linked(document)))
+        const linked = await Promise.all(documents.map((document) => rowLinks.linked(document)))
+        const data = await invoicing.emails.with(linked)
         exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
       },
     }),
@@ -126,7 +133,7 @@ export function invoiceRoutes({
       description: 'Issues the tax invoice of a month that is over in Sydney. It is never changed afterwards.',
       body: issueSchema,
       example: { ...monthExample, preview_id: previewIdExample },
-      response: jsonResponse(invoiceSchema, undefined, 201),
+      response: jsonResponse(operatorInvoiceSchema, undefined, 201),
       errors: ['not_found', 'conflict'],
       state: ({ body }) => documentsOf(body),
       async answer({ exchange, body }) {
@@ -172,7 +179,7 @@ export function invoiceRoutes({
         'Credits some or all requests of an issued invoice, or a free amount. A free amount on a month that is not invoiced yet becomes a line of its invoice; the answer is then the preview of that month.',
       body: creditSchema,
       example: { ...monthExample, reason: 'Slow answers on 3 November', amount: '25.00' },
-      response: jsonResponse(invoiceSchema, adjustmentExample, 201),
+      response: jsonResponse(operatorInvoiceSchema, adjustmentExample, 201),
       errors: ['not_found', 'conflict'],
       state: ({ body }) => documentsOf(body),
       async answer({ exchange, body }) {
@@ -210,13 +217,36 @@ export function invoiceRoutes({
       description: 'An issued invoice or adjustment note, by its number.',
       parameters: { number: numberParameter },
       query: invoiceFormatQuery,
-      response: invoiceResponse,
+      response: {
+        ...invoiceResponse,
+        content: { ...invoiceResponse.content, ...jsonResponse(operatorInvoiceSchema).content },
+      },
       errors: ['not_found'],
-      async answer({ exchange, parameters, query }) {
-        await sendDocument(exchange, query.format ?? 'json', await invoicing.byNumber(parameters.number))
+      async answer({ exchange, parameters, query: { format = 'json' } }) {
+        const document = await invoicing.byNumber(parameters.number)
+        if (format !== 'json') return sendDocument(exchange, format, document)
+        exchange.sendJson(JSON.stringify(await emailed(document)))
+      },
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/invoices/{number}/email',
+      id: 'sendInvoice',
+      summary: 'Send an invoice by e-mail',
+      description:
+        "Queues an e-mail with the document to the buyer's address, also if it was sent before. An issued document is queued without this request if the buyer has an address and SMTP is configured.",
+      parameters: { number: numberParameter },
+      response: jsonResponse(operatorInvoiceSchema),
+      errors: ['not_found', 'conflict'],
+      state: async ({ parameters: { number } }) =>
+        (await invoicing.emails.of(await invoicing.byNumber(number))) ?? undefined,
+      async answer({ exchange, parameters: { number } }) {
+        const document = await invoicing.byNumber(number)
+        await invoicing.emails.send(document, accounts.workspace(document.workspace).buyer.email)
+        exchange.sendJson(JSON.stringify(await emailed(document)))
       },
     }),
     ...draftRoutes({ accounts, invoicing }),
-    ...paymentRoutes({ invoicing, rowLinks }),
+    ...paymentRoutes({ invoicing, emailed }),
   ]
 }

@@ -1,23 +1,24 @@
 import { Type } from 'typebox'
 import type { Invoicing } from '../invoices.ts'
-import type { RowLinks } from '../rows/row-links.ts'
+import type { InvoiceDocument } from '../invoice-document.ts'
 import type { Exchange } from '../../../server/exchange.ts'
 import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
 import { jsonResponse } from '../../../server/route.ts'
-import { invoiceSchema, numberParameter } from './invoice-schema.ts'
+import { numberParameter, operatorInvoiceSchema } from './invoice-schema.ts'
 
 /** What was paid on issued invoices. */
 
 interface PaymentsParts {
   readonly invoicing: Invoicing
-  readonly rowLinks: RowLinks
+  /** As the operator sees it. */
+  emailed(document: InvoiceDocument): Promise<object>
 }
 
-export function paymentRoutes({ invoicing, rowLinks }: PaymentsParts): readonly OperatorRoute[] {
-  const balanced = async (number: string) => invoicing.balanced(await invoicing.byNumber(number))
-  const balanceOf = async (number: string) => (await balanced(number)).balance ?? undefined
+export function paymentRoutes({ invoicing, emailed }: PaymentsParts): readonly OperatorRoute[] {
+  const balanceOf = async (number: string) =>
+    (await invoicing.balanced(await invoicing.byNumber(number))).balance ?? undefined
   const send = async (exchange: Exchange, number: string, status: number) =>
-    exchange.sendJson(JSON.stringify(await rowLinks.linked(await balanced(number))), status)
+    exchange.sendJson(JSON.stringify(await emailed(await invoicing.byNumber(number))), status)
 
   return [
     operatorRoute({
@@ -44,7 +45,7 @@ export function paymentRoutes({ invoicing, rowLinks }: PaymentsParts): readonly 
         ),
       }),
       example: { paid_on: '2026-12-03', reference: 'NAB 20261203-17' },
-      response: jsonResponse(invoiceSchema, undefined, 201),
+      response: jsonResponse(operatorInvoiceSchema, undefined, 201),
       errors: ['not_found', 'conflict'],
       state: ({ parameters: { number } }) => balanceOf(number),
       async answer({ exchange, parameters: { number }, body: { paid_on: paidOn, reference, amount } }) {
@@ -62,7 +63,7 @@ export function paymentRoutes({ invoicing, rowLinks }: PaymentsParts): readonly 
         number: numberParameter,
         payment: { description: 'The id of the payment: 1 is the first of the invoice.', example: '1' },
       },
-      response: jsonResponse(invoiceSchema),
+      response: jsonResponse(operatorInvoiceSchema),
       errors: ['not_found'],
       state: ({ parameters: { number } }) => balanceOf(number),
       async answer({ exchange, parameters: { number, payment } }) {
