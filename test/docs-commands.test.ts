@@ -63,7 +63,9 @@ describe('the commands in the documentation', () => {
   before(async () => {
     engine = await scriptedEngine()
     const models = [modelEntry([engine.url], { id: model['id'], aliases: [] })]
-    weir = await weirProcess({ server: { port: 0, admin_port: 0, drain_ms: 0 }, seller, models })
+    // Nothing listens there, so e-mails stay queued.
+    const smtp = { host: '127.0.0.1', port: 9, from: 'invoices@example.com' }
+    weir = await weirProcess({ server: { port: 0, admin_port: 0, drain_ms: 0 }, seller, smtp, models })
     folder = dirname(weir.dataDir)
     await prepareAcme()
   })
@@ -166,7 +168,7 @@ describe('the settings in the documentation', () => {
     it(`${file} has settings that weir check accepts: ${Object.keys(content).join(', ')}`, () => {
       const config = join(folder, 'weir.yaml')
       writeFileSync(config, stringify(completed(content)))
-      assert.deepEqual(findMistakes({ config }, {}).mistakes, [])
+      assert.deepEqual(findMistakes({ config }, { SMTP_PASSWORD: 'secret' }).mistakes, [])
     })
   }
 })
