@@ -1125,6 +1125,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         for (;;) {
           const claimed = await from.claimEmail(now, now + 100)
           if (!claimed) return numbers
+          assert.ok(!numbers.includes(claimed.number), 'claimed twice')
           numbers.push(claimed.number)
           await from.finishEmail(claimed, outcome)
         }
