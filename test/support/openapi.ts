@@ -203,13 +203,13 @@ export function assertDocsPage(page: string, document: ApiDocument, codes: reado
   for (const code of codes) assert.ok(page.includes(`<code>${code}</code>`), code)
   assert.doesNotMatch(page, /<style|<iframe|@import|url\(|style=|\son\w+=|undefined|\[object/)
   const noScript = page.replaceAll(
-    /<script src="\/(docs\/docs\.js\?v=\w+" defer|look\/scheme\.js\?v=\w+")><\/script>/g,
+    /<script src="\/(docs\/docs\.js\?v=\w+" defer|theme\/scheme\.js\?v=\w+")><\/script>/g,
     '',
   )
   assert.doesNotMatch(noScript, /<script/, 'no script of its own')
   const loaded = [...page.matchAll(/(?:src|<link[^>]* href)="([^"]+)"/g)].map((match) => match[1])
   for (const address of loaded)
-    assert.match(address ?? '', /^\/docs\/docs\.(css|js)\?v=\w+$|^\/look\/(scheme\.js|mark\.svg)(\?v=\w+)?$/)
+    assert.match(address ?? '', /^\/docs\/docs\.(css|js)\?v=\w+$|^\/theme\/(scheme\.js|mark\.svg)(\?v=\w+)?$/)
   assert.doesNotMatch(page, /class="origin">[^<]+<\/span>[^"\s]*\{/, 'code samples name every parameter of the path')
   const ids = [...page.matchAll(/ id="([^"]+)"/g)].map((match) => match[1])
   assert.equal(new Set(ids).size, ids.length, 'an id is there twice')
