@@ -177,7 +177,7 @@ docs/guides/invoices.md explains invoices.
         const workspaceId = flags.text('workspace') === undefined ? undefined : workspace().id
         const selection = { workspaceId, before: flags.text('before'), state: stateOf(flags), limit: flags.limit() }
         const { documents, next } = await invoicing.page(selection)
-        const data = await Promise.all(documents.map((document) => links.linked(document)))
+        const data = await invoicing.emails.with(await Promise.all(documents.map((document) => links.linked(document))))
         return flags.print({ object: 'list', data, next }, (view) =>
           [
             renderTable(data, LIST_COLUMNS, view),
