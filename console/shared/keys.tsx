@@ -1,57 +1,35 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from './action.tsx'
-import { ago, count, date, sydneyDate } from './format.ts'
+import { ago, date, sydneyDate } from './format.ts'
 import { Field, Form } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { keyIcon, plusIcon } from './icons.ts'
+import { changedLimits, LimitFields, LimitsInWords, typedLimits, type KeyLimits } from './key-limits.tsx'
 import { Copy, Dialog, Empty, PageHead, State, Table, type Column } from './parts.tsx'
 import { Paged, type Pages } from './pages.tsx'
 
 /** The page of keys, which both consoles have: a list, creating, changing and revoking one. */
 
-export interface KeyRow {
+export interface KeyRow extends KeyLimits {
   readonly id: string
   readonly redacted: string
   readonly name: string | null
   readonly expires_at: string | null
   readonly last_used_at: string | null
   readonly revoked: string | null
-  readonly requests_per_minute: number | null
-  readonly allowed_models: readonly string[] | null
-  readonly allowed_endpoints: readonly Endpoint[] | null
-  readonly allowed_addresses: readonly string[] | null
 }
 
-export interface NewKey extends Limits {
+export interface NewKey extends Partial<KeyLimits> {
   readonly name: string
   readonly expires_at?: string
 }
 
 /** Fields that are left out stay as they are. */
-export interface KeyChange extends Limits {
+export interface KeyChange extends Partial<KeyLimits> {
   readonly name?: string
   readonly expires_at?: string | null
 }
-
-type Limits = Partial<
-  Pick<KeyRow, 'requests_per_minute' | 'allowed_models' | 'allowed_endpoints' | 'allowed_addresses'>
->
-
-/** The endpoints that a key can be limited to. */
-const endpoints = [
-  '/chat/completions',
-  '/responses',
-  '/messages',
-  '/completions',
-  '/embeddings',
-  '/rerank',
-  '/reranking',
-  '/images/generations',
-  '/audio/transcriptions',
-  '/audio/translations',
-] as const
-type Endpoint = (typeof endpoints)[number]
 
 type Question<Key> = { readonly kind: 'create' } | { readonly kind: 'change' | 'revoke'; readonly key: Key }
 
@@ -124,7 +102,7 @@ export function KeysPage<Key extends KeyRow>({
                   cell: (key) => (
                     <>
                       <KeyState of={key} />
-                      <KeyLimits of={key} />
+                      <LimitsInWords of={key} />
                     </>
                   ),
                 },
@@ -188,28 +166,6 @@ export function KeyState({ of: { revoked, expires_at: expires } }: { of: Pick<Ke
     <State is="idle">Expired {date(expires)}</State>
   ) : (
     <State is="good">Until {date(Date.parse(expires) - 1)}</State>
-  )
-}
-
-/** What a key is limited to, in a few words; the dialog has the rest. */
-function KeyLimits({ of: key }: { of: KeyRow }) {
-  const some = (list: readonly string[] | null, one: string, more: string): string[] =>
-    list === null ? [] : [`${count(list.length)} ${list.length === 1 ? one : more}`]
-  const limits = [
-    ...(key.requests_per_minute === null ? [] : [`${count(key.requests_per_minute)} per minute`]),
-    ...some(key.allowed_models, 'model', 'models'),
-    ...some(key.allowed_endpoints, 'endpoint', 'endpoints'),
-    ...some(key.allowed_addresses, 'address or network', 'addresses or networks'),
-  ]
-  if (limits.length === 0) return null
-  return (
-    <>
-      {limits.map((limit) => (
-        <small key={limit} class="soft block">
-          Only {limit}
-        </small>
-      ))}
-    </>
   )
 }
 
@@ -354,100 +310,5 @@ function KeyFields({
         />
       </Field>
     </>
-  )
-}
-
-/** The limits as they are typed: one entry of a list on each line. */
-interface TypedLimits {
-  readonly rate: string
-  readonly models: string
-  readonly endpoints: readonly Endpoint[]
-  readonly addresses: string
-}
-
-function typedLimits(key: KeyRow | undefined): TypedLimits {
-  return {
-    rate: String(key?.requests_per_minute ?? ''),
-    models: (key?.allowed_models ?? []).join('\n'),
-    endpoints: key?.allowed_endpoints ?? [],
-    addresses: (key?.allowed_addresses ?? []).join('\n'),
-  }
-}
-
-/** Those that differ. A limit that was emptied is removed. */
-function changedLimits(before: TypedLimits, now: TypedLimits): Limits {
-  return {
-    ...(now.rate === before.rate ? {} : { requests_per_minute: now.rate === '' ? null : Number(now.rate) }),
-    ...(now.models === before.models ? {} : { allowed_models: linesIn(now.models) }),
-    ...(now.endpoints.join() === before.endpoints.join()
-      ? {}
-      : { allowed_endpoints: now.endpoints.length === 0 ? null : now.endpoints }),
-    ...(now.addresses === before.addresses ? {} : { allowed_addresses: linesIn(now.addresses) }),
-  }
-}
-
-function linesIn(text: string): readonly string[] | null {
-  const lines = text.split(/[\s,]+/).filter((line) => line !== '')
-  return lines.length === 0 ? null : lines
-}
-
-function LimitFields({ of: limits, set }: { of: TypedLimits; set: (limits: TypedLimits) => void }) {
-  const [isOpen] = useState(limits.rate + limits.models + limits.endpoints.join() + limits.addresses !== '')
-  return (
-    <details open={isOpen}>
-      <summary>Limits</summary>
-      <div class="stack limits">
-        <Field label="Requests per minute" hint="Within the limit of the workspace. Empty: only that limit applies.">
-          <input
-            name="requests_per_minute"
-            type="number"
-            min="1"
-            max="100000000"
-            value={limits.rate}
-            onInput={(event) => set({ ...limits, rate: event.currentTarget.value })}
-          />
-        </Field>
-        <Field label="Models" hint="Slugs or aliases, one on each line. Empty: all models of the workspace.">
-          <textarea
-            name="allowed_models"
-            rows={3}
-            spellcheck={false}
-            value={limits.models}
-            onInput={(event) => set({ ...limits, models: event.currentTarget.value })}
-          />
-        </Field>
-        <fieldset class="choices">
-          <legend>Endpoints</legend>
-          {endpoints.map((path) => (
-            <label key={path} class="inline">
-              <input
-                type="checkbox"
-                checked={limits.endpoints.includes(path)}
-                onChange={({ currentTarget: { checked } }) =>
-                  set({
-                    ...limits,
-                    endpoints: endpoints.filter((it) => (it === path ? checked : limits.endpoints.includes(it))),
-                  })
-                }
-              />
-              <code class="small">{path}</code>
-            </label>
-          ))}
-          <small>None selected: all endpoints.</small>
-        </fieldset>
-        <Field
-          label="Addresses"
-          hint="IP addresses and networks such as 203.0.113.0/24, one on each line. Empty: any address. Behind a proxy, the service sees the address of the proxy."
-        >
-          <textarea
-            name="allowed_addresses"
-            rows={2}
-            spellcheck={false}
-            value={limits.addresses}
-            onInput={(event) => set({ ...limits, addresses: event.currentTarget.value })}
-          />
-        </Field>
-      </div>
-    </details>
   )
 }

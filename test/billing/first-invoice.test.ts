@@ -14,7 +14,7 @@ import { seller, testBooks, type TestBooks } from '../support/books.ts'
 
 const month = parseMonth('2026-07')!
 const ALL = { from: 0, to: Number.MAX_SAFE_INTEGER, limit: 1000 }
-const nobody = { name: null, abn: null, address: null, purchaseOrder: null, email: null }
+const emptyBuyer = { name: null, abn: null, address: null, purchaseOrder: null, email: null }
 
 /** A workspace that owes A$100 for July: two requests of A$60 and A$40. It is August. */
 async function stage(t: TestContext, dollars: readonly number[] = [60, 40]) {
@@ -45,14 +45,14 @@ describe('an invoice of A$1,000 or more', () => {
   it('is refused without the buyer, and the error names what is missing', async (t) => {
     const { books, workspace } = await stage(t, exactly)
     for (const [buyer, missing, present] of [
-      [nobody, /Missing: the buyer's name and the buyer's ABN \(or its address/, /never/],
-      [{ ...nobody, name: 'Acme Pty Ltd' }, /Missing: the buyer's ABN/, /buyer's name and/],
+      [emptyBuyer, /Missing: the buyer's name and the buyer's ABN \(or its address/, /never/],
+      [{ ...emptyBuyer, name: 'Acme Pty Ltd' }, /Missing: the buyer's ABN/, /buyer's name and/],
       [
-        { ...nobody, abn: '83914571673' },
+        { ...emptyBuyer, abn: '83914571673' },
         /Missing: the buyer's name\. Set it with weir workspaces set "acme"/,
         /ABN \(or/,
       ],
-      [{ ...nobody, name: ' ', address: ' ' }, /Missing: the buyer's name and the buyer's ABN/, /never/],
+      [{ ...emptyBuyer, name: ' ', address: ' ' }, /Missing: the buyer's name and the buyer's ABN/, /never/],
     ] as const) {
       const issue = books.invoicing.issue({ ...workspace, buyer }, month)
       const error = await issue.then(
@@ -63,13 +63,13 @@ describe('an invoice of A$1,000 or more', () => {
       assert.doesNotMatch(error.message, present)
     }
     assert.equal(await books.store.lastSequence('tax_invoice'), 0, 'no number is used up')
-    const preview = await books.invoicing.preview({ ...workspace, buyer: nobody }, month)
+    const preview = await books.invoicing.preview({ ...workspace, buyer: emptyBuyer }, month)
     assert.match(preview.warnings.join(), /Missing: the buyer's name/)
   })
 
   for (const buyer of [
-    { ...nobody, name: 'Acme Pty Ltd', abn: '83914571673' },
-    { ...nobody, name: 'Acme GmbH', address: '1010 Wien' },
+    { ...emptyBuyer, name: 'Acme Pty Ltd', abn: '83914571673' },
+    { ...emptyBuyer, name: 'Acme GmbH', address: '1010 Wien' },
   ]) {
     it(`is issued with a name and ${buyer.abn === null ? 'an address' : 'an ABN'}`, async (t) => {
       const { books, workspace } = await stage(t, exactly)
@@ -80,7 +80,7 @@ describe('an invoice of A$1,000 or more', () => {
 
   it('only warns one cent below', async (t) => {
     const { books, workspace } = await stage(t, [909.08])
-    const { total, warnings } = await books.invoicing.issue({ ...workspace, buyer: nobody }, month)
+    const { total, warnings } = await books.invoicing.issue({ ...workspace, buyer: emptyBuyer }, month)
     assert.equal(total, '999.99')
     assert.match(warnings.join(), /Missing: the buyer's name and the buyer's ABN/)
     assert.deepEqual((await books.invoicing.byNumber('INV-000001')).warnings, warnings)

@@ -53,7 +53,7 @@ describe('the drafts of a month', () => {
     )
     assert.equal(list.next, null)
     const drafts = [
-      { workspace: 'nobody', preview_id: 'x' },
+      { workspace: 'unknown', preview_id: 'x' },
       { workspace: 'default', preview_id: list.data[0]!.preview_id },
     ]
     const body = { period: lastMonth.name, drafts }

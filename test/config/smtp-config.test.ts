@@ -57,7 +57,7 @@ describe('smtp in weir.yaml', () => {
       [{ ...least, host: 'smtp://host' }, /smtp\.host: .*a host name, such as smtp\.example\.com/],
       [{ ...least, port: 0 }, /smtp\.port/],
       [{ ...least, from: 'Weir <a@b.example>' }, /smtp\.from: must be one e-mail address, such as/],
-      [{ ...least, reply_to: 'nobody' }, /smtp\.reply_to: must be one e-mail address, such as/],
+      [{ ...least, reply_to: 'not-an-address' }, /smtp\.reply_to: must be one e-mail address, such as/],
       [{ ...least, user: 'weir' }, /smtp\.user: needs password_env/],
       [{ ...least, password_env: 'A' }, /smtp\.password_env: needs user/],
       [{ ...least, password: 'secret' }, /smtp/],

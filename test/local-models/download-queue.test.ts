@@ -4,7 +4,7 @@ import { downloadQueue, type DownloadEnd } from '../../src/local-models/download
 import { downloadList } from '../../src/local-models/downloads.ts'
 import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
 
-/** Downloads that end when the test says so. */
+/** Downloads that the test ends. */
 function stage(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const running = new Map<string, (end: DownloadEnd) => void>()

@@ -186,12 +186,12 @@ describe('the models that the operator can have on this machine', () => {
     server.setDelay(0)
     await eventually('it is complete', async () => (await other.entry()).state === 'ready', 60_000)
     assert.deepEqual((await states()).slice(1), ['paused', 'not_downloaded', 'not_downloaded'])
-    // Those that nobody stopped were tried again.
+    // Those that were not stopped are tried again.
     const tried = async () => (await other.entry('usefulsensors/moonshine-tiny')).state === 'failed'
     await eventually('another one was tried', tried, 60_000)
   })
 
-  it('continue after a cut connection, and say so when a file is not what its hash promises', async (t) => {
+  it('continue after a cut connection, and report a file that does not match its hash', async (t) => {
     const server = await hub(t, tokenizer)
     const own = await startDefaultService({ HF_ENDPOINT: server.url })
     t.after(() => own.stop())

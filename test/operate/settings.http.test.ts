@@ -239,8 +239,8 @@ describe('weir chat', () => {
       const refused = await commandLine(['chat', model, ...options])
       assert.deepEqual([refused.code, refused.stdout, refused.stderr], [2, '', `weir: ${message}\n`])
     }
-    const unknown = await commandLine(['chat', '--workspace', 'nobody', ...options])
-    assert.equal(unknown.stderr, 'weir: There is no workspace "nobody". Choose another one with --workspace.\n')
+    const unknown = await commandLine(['chat', '--workspace', 'unknown', ...options])
+    assert.equal(unknown.stderr, 'weir: There is no workspace "unknown". Choose another one with --workspace.\n')
     assert.equal(await keys(), 1)
   })
 
@@ -313,8 +313,8 @@ describe('weir console', () => {
       assert.equal(used.status, 401)
       assert.match(await used.text(), again)
     }
-    const unknown = await commandLine(['console', '--workspace', 'nobody', '--data', weir.dataDir])
-    assert.deepEqual([unknown.code, unknown.stderr], [1, 'weir: There is no workspace "nobody".\n'])
+    const unknown = await commandLine(['console', '--workspace', 'unknown', '--data', weir.dataDir])
+    assert.deepEqual([unknown.code, unknown.stderr], [1, 'weir: There is no workspace "unknown".\n'])
     const shown = await commandLine(['console', '--data', weir.dataDir])
     assert.match(shown.stdout, /^http:\S+\/console#link=\S+\nIt signs in once, within 30 minutes\.\n$/)
   })

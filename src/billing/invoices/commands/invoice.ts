@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { invoiceHtml } from '../invoice-html.ts'
 import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../invoice-wording.ts'
 import { invoiceStates, type InvoiceState } from '../payments/payment-store.ts'
@@ -7,30 +7,15 @@ import type { EmailedDocument, EmailView } from '../emails/emails.ts'
 import { openInvoicing, type Invoicing } from '../invoices.ts'
 import { findLineRows, lineRowView, nextRows, rowsAfter, type LineRow, type LineRows } from '../rows/line-rows.ts'
 import { monthSummary } from '../month-summary.ts'
-import {
-  draftsState,
-  issueDrafts,
-  type ChosenDraft,
-  type IssuedDraft,
-  type MonthDraft,
-  type MonthDrafts,
-} from '../month-drafts.ts'
+import { issueFromFile, showDrafts } from './invoice-drafts.ts'
 import { openRowLinks } from '../rows/row-links.ts'
 import type { InvoiceDocument } from '../invoice-document.ts'
 import type { DocumentLine } from '../invoice-lines.ts'
-import { formatAud, grouped, parseSignedAud } from '../../../shared/money/money.ts'
+import { grouped } from '../../../shared/money/money.ts'
 import { parseMonth, writtenDate, type Month } from '../../../shared/money/sydney-time.ts'
 import type { Workspace } from '../../../workspaces/workspace.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import {
-  parseFlags,
-  ProblemsFound,
-  UsageError,
-  withStore,
-  type OpenedStore,
-  type Command,
-  type Flags,
-} from '../../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type OpenedStore, type Command, type Flags } from '../../../cli/command.ts'
 import { audText, decimalsOf } from '../../../cli/terminal/amounts.ts'
 import { counted } from '../../../shared/counts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
@@ -56,30 +41,6 @@ const LINE_COLUMNS: readonly Column<DocumentLine>[] = COLUMNS.map((title, index)
   cell: (line) => cellsOf(line)[index] ?? null,
   ...(index === 0 ? { mayShrink: true } : { align: 'right' }),
 }))
-
-/** As many as the operator's API issues in one request. */
-const DRAFTS_AT_ONCE = 100
-const DRAFT_COLUMNS: readonly Column<MonthDraft>[] = [
-  { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
-  { title: 'REQUESTS', cell: ({ requests }) => grouped(String(requests)), align: 'right' },
-  { title: 'GST', cell: ({ gst }) => grouped(gst), align: 'right' },
-  { title: 'TOTAL', cell: ({ total }) => `A$${grouped(total)}`, align: 'right' },
-  {
-    title: 'PREVIOUS',
-    cell: ({ previous }) => previous && `A$${grouped(previous.total)}`,
-    align: 'right',
-  },
-  {
-    title: 'CAN BE ISSUED',
-    cell: ({ obstacle, warnings }) => (obstacle === null ? (warnings.length === 0 ? 'yes' : 'with a warning') : 'no'),
-  },
-]
-const RESULT_COLUMNS: readonly Column<IssuedDraft>[] = [
-  { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
-  { title: 'NUMBER', cell: ({ number }) => number },
-  { title: 'TOTAL', cell: ({ total }) => total && `A$${grouped(total)}`, align: 'right' },
-  { title: 'REFUSED BECAUSE', cell: ({ error }) => error && error.message },
-]
 
 export const invoice: Command = {
   summary: 'preview, issue, show and credit tax invoices, and record payments',
@@ -209,78 +170,6 @@ docs/guides/invoices.md explains invoices.
       flags.print(printable, (view) => summary(printable, view))
     })
   },
-}
-
-/** All pages: a finance team reviews a month as a whole. */
-async function showDrafts(flags: Flags, invoicing: Invoicing, month: Month): Promise<void> {
-  const drafts: MonthDraft[] = []
-  let next: string | null = null
-  do {
-    const page: MonthDrafts = await invoicing.drafts({ month, after: next ?? undefined, limit: DRAFTS_AT_ONCE })
-    drafts.push(...page.drafts)
-    next = page.next
-  } while (next !== null)
-  flags.print({ object: 'list', period: month.name, data: drafts }, (view) =>
-    [
-      renderTable(drafts, DRAFT_COLUMNS, view),
-      '',
-      `${counted(drafts.length, 'draft')}, A$${grouped(sumOf(drafts))} including GST`,
-      ...drafts.flatMap(({ workspace, obstacle, warnings }) =>
-        (obstacle === null ? warnings : [obstacle]).map((text) => `${workspace}: ${text}`),
-      ),
-    ].join('\n'),
-  )
-}
-
-const sumOf = (drafts: readonly { readonly total: string | null }[]): string =>
-  formatAud(drafts.reduce((sum, { total }) => sum + parseSignedAud(total ?? '0.00'), 0n))
-
-async function issueFromFile(
-  flags: Flags,
-  { invoicing, record, accounts }: Pick<OpenedStore, 'record' | 'accounts'> & { readonly invoicing: Invoicing },
-): Promise<void> {
-  const { month, chosen } = readDrafts(flags.requiredText('drafts'))
-  const results: IssuedDraft[] = []
-  for (let from = 0; from < chosen.length; from += DRAFTS_AT_ONCE) {
-    const drafts = chosen.slice(from, from + DRAFTS_AT_ONCE)
-    const issued = await record(
-      {
-        action: 'issueDrafts',
-        subject: '',
-        body: { period: month.name, drafts },
-        state: () => draftsState((name) => invoicing.list(accounts.workspace(name)), month.name, drafts),
-      },
-      () => issueDrafts((name, previewId) => invoicing.issue(accounts.workspace(name), month, previewId), drafts),
-    )
-    results.push(...issued)
-  }
-  const done = results.filter(({ number }) => number !== null)
-  flags.print({ object: 'list', data: results }, (view) =>
-    [
-      renderTable(results, RESULT_COLUMNS, view),
-      '',
-      `${counted(done.length, 'invoice')} issued, A$${grouped(sumOf(done))} including GST`,
-    ].join('\n'),
-  )
-  if (done.length < results.length) throw new ProblemsFound()
-}
-
-function readDrafts(file: string): { readonly month: Month; readonly chosen: readonly ChosenDraft[] } {
-  try {
-    const { period, data } = JSON.parse(readFileSync(file, 'utf8')) as {
-      period: string
-      data: Record<keyof ChosenDraft, unknown>[]
-    }
-    const month = parseMonth(period)
-    const chosen = data.map(({ workspace, preview_id }) => ({
-      workspace: String(workspace),
-      preview_id: String(preview_id),
-    }))
-    if (month && chosen.length > 0) return { month, chosen }
-  } catch {
-    // The same advice for a file that is missing, not JSON, or something else.
-  }
-  throw new UsageError(`${file} must be what weir invoice drafts --json printed, with at least one draft`)
 }
 
 async function showRows(flags: Flags, { document, line, page }: LineRows): Promise<void> {

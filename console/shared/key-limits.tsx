@@ -1,0 +1,145 @@
+import { useState } from 'preact/hooks'
+import { count } from './format.ts'
+import { Field } from './form.tsx'
+
+/** The limits of a key: in words, and as fields of a form. */
+
+/** The endpoints that a key can be limited to. */
+const endpoints = [
+  '/chat/completions',
+  '/responses',
+  '/messages',
+  '/completions',
+  '/embeddings',
+  '/rerank',
+  '/reranking',
+  '/images/generations',
+  '/audio/transcriptions',
+  '/audio/translations',
+] as const
+type Endpoint = (typeof endpoints)[number]
+
+/** null: no limit. */
+export interface KeyLimits {
+  readonly requests_per_minute: number | null
+  readonly allowed_models: readonly string[] | null
+  readonly allowed_endpoints: readonly Endpoint[] | null
+  readonly allowed_addresses: readonly string[] | null
+}
+
+/** What a key is limited to, in a few words; the dialog has the rest. */
+export function LimitsInWords({ of: key }: { of: KeyLimits }) {
+  const some = (list: readonly string[] | null, one: string, more: string): string[] =>
+    list === null ? [] : [`${count(list.length)} ${list.length === 1 ? one : more}`]
+  const limits = [
+    ...(key.requests_per_minute === null ? [] : [`${count(key.requests_per_minute)} per minute`]),
+    ...some(key.allowed_models, 'model', 'models'),
+    ...some(key.allowed_endpoints, 'endpoint', 'endpoints'),
+    ...some(key.allowed_addresses, 'address or network', 'addresses or networks'),
+  ]
+  if (limits.length === 0) return null
+  return (
+    <>
+      {limits.map((limit) => (
+        <small key={limit} class="soft block">
+          Only {limit}
+        </small>
+      ))}
+    </>
+  )
+}
+
+/** The limits as they are typed: one entry of a list on each line. */
+interface TypedLimits {
+  readonly rate: string
+  readonly models: string
+  readonly endpoints: readonly Endpoint[]
+  readonly addresses: string
+}
+
+export function typedLimits(key: KeyLimits | undefined): TypedLimits {
+  return {
+    rate: String(key?.requests_per_minute ?? ''),
+    models: (key?.allowed_models ?? []).join('\n'),
+    endpoints: key?.allowed_endpoints ?? [],
+    addresses: (key?.allowed_addresses ?? []).join('\n'),
+  }
+}
+
+/** Those that differ. A limit that was emptied is removed. */
+export function changedLimits(before: TypedLimits, now: TypedLimits): Partial<KeyLimits> {
+  return {
+    ...(now.rate === before.rate ? {} : { requests_per_minute: now.rate === '' ? null : Number(now.rate) }),
+    ...(now.models === before.models ? {} : { allowed_models: linesIn(now.models) }),
+    ...(now.endpoints.join() === before.endpoints.join()
+      ? {}
+      : { allowed_endpoints: now.endpoints.length === 0 ? null : now.endpoints }),
+    ...(now.addresses === before.addresses ? {} : { allowed_addresses: linesIn(now.addresses) }),
+  }
+}
+
+function linesIn(text: string): readonly string[] | null {
+  const lines = text.split(/[\s,]+/).filter((line) => line !== '')
+  return lines.length === 0 ? null : lines
+}
+
+export function LimitFields({ of: limits, set }: { of: TypedLimits; set: (limits: TypedLimits) => void }) {
+  const [isOpen] = useState(limits.rate + limits.models + limits.endpoints.join() + limits.addresses !== '')
+  return (
+    <details open={isOpen}>
+      <summary>Limits</summary>
+      <div class="stack limits">
+        <Field label="Requests per minute" hint="Within the limit of the workspace. Empty: only that limit applies.">
+          <input
+            name="requests_per_minute"
+            type="number"
+            min="1"
+            max="100000000"
+            value={limits.rate}
+            onInput={(event) => set({ ...limits, rate: event.currentTarget.value })}
+          />
+        </Field>
+        <Field label="Models" hint="Slugs or aliases, one on each line. Empty: all models of the workspace.">
+          <textarea
+            name="allowed_models"
+            rows={3}
+            spellcheck={false}
+            value={limits.models}
+            onInput={(event) => set({ ...limits, models: event.currentTarget.value })}
+          />
+        </Field>
+        <fieldset class="choices">
+          <legend>Endpoints</legend>
+          {endpoints.map((path) => (
+            <label key={path} class="inline">
+              <input
+                type="checkbox"
+                checked={limits.endpoints.includes(path)}
+                onChange={({ currentTarget: { checked } }) =>
+                  set({
+                    ...limits,
+                    endpoints: endpoints.filter((it) => (it === path ? checked : limits.endpoints.includes(it))),
+                  })
+                }
+              />
+              <code class="small">{path}</code>
+            </label>
+          ))}
+          <small>None selected: all endpoints.</small>
+        </fieldset>
+        <Field
+          label="Addresses"
+          hint="IP addresses and networks such as 203.0.113.0/24, one on each line. Empty: any address. Behind a proxy, the service sees the address of the proxy."
+        >
+          <textarea
+            name="allowed_addresses"
+            rows={2}
+            spellcheck={false}
+            value={limits.addresses}
+            onInput={(event) => set({ ...limits, addresses: event.currentTarget.value })}
+          />
+        </Field>
+      </div>
+    </details>
+  )
+}
