@@ -4,6 +4,7 @@ import { sydneyDate } from '../../src/shared/money/sydney-time.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { eventually } from '../support/waiting.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
 /** The drafts of a month, and payments, through the operator's API. */
@@ -76,6 +77,13 @@ describe('the drafts of a month', () => {
   })
 })
 
+interface Audited {
+  readonly action: string
+  readonly subject: string
+  readonly before: string
+  readonly after: string
+}
+
 describe('payments', () => {
   it('are recorded, listed by state, removed, and audited with the state before and after', async () => {
     assert.deepEqual([await numbers('due'), await numbers('paid')], [['INV-000001'], []])
@@ -86,11 +94,12 @@ describe('payments', () => {
     assert.deepEqual([await numbers('due'), await numbers('paid')], [[], ['INV-000001']])
     const removed = await weir.admin('DELETE', '/admin/v1/invoices/INV-000001/payments/1')
     assert.deepEqual(brief(await read(removed)), ['due', '0.22', 0])
-    const log = (await (await weir.admin('GET', '/admin/v1/audit-log?limit=2')).json()) as {
-      data: { action: string; subject: string; before: string; after: string }[]
-    }
+    const newest = async (): Promise<readonly Audited[]> =>
+      ((await (await weir.admin('GET', '/admin/v1/audit-log?limit=2')).json()) as { data: Audited[] }).data
+    // An entry gets its end after the answer is sent.
+    await eventually('both have an end', async () => (await newest()).every(({ after }) => after !== null))
     assert.deepEqual(
-      log.data.map(({ action, subject, before, after }) => [action, subject, stateIn(before), stateIn(after)]),
+      (await newest()).map(({ action, subject, before, after }) => [action, subject, stateIn(before), stateIn(after)]),
       [
         ['removePayment', 'INV-000001 1', 'paid', 'due'],
         ['recordPayment', 'INV-000001', 'due', 'paid'],
