@@ -25,14 +25,14 @@ function report(name: string, decisions: number, startedAtMs: number): void {
 function releases(): void {
   let nowMs = 0
   const lane = openLane(limits, () => {})
-  const places = Array.from({ length: limits.maxConcurrentRequests + depth }, () => new Place(1000))
+  const places = Array.from({ length: limits.maxConcurrentRequests + depth }, () => new Place(1000, 'acme'))
   for (const place of places) lane.arrive(place, nowMs)
   const startedAtMs = performance.now()
   for (let round = 0; round < rounds; round += 1) {
     nowMs += 0.1
     const oldest = round % places.length
     lane.leave(places[oldest]!, nowMs)
-    const place = new Place(1000)
+    const place = new Place(1000, 'acme')
     lane.arrive(place, nowMs)
     places[oldest] = place
   }
@@ -42,13 +42,13 @@ function releases(): void {
 /** Nothing is ever admitted: each round, a random queued request is cancelled and a new one joins. */
 function cancels(): void {
   const lane = openLane({ ...limits, maxConcurrentRequests: 0 }, () => {})
-  const queue = Array.from({ length: depth }, () => new Place(1000))
+  const queue = Array.from({ length: depth }, () => new Place(1000, 'acme'))
   for (const place of queue) lane.arrive(place, 0)
   const startedAtMs = performance.now()
   for (let round = 0; round < rounds; round += 1) {
     const index = (round * 7919) % depth
     lane.leave(queue[index]!, 0)
-    const place = new Place(1000)
+    const place = new Place(1000, 'acme')
     lane.arrive(place, 0)
     queue[index] = place
   }
@@ -66,16 +66,16 @@ function expiries(): void {
   const startedAtMs = performance.now()
   for (let round = 0; round < rounds; round += 1) {
     nowMs += gapMs
-    lane.arrive(new Place(1000), nowMs)
+    lane.arrive(new Place(1000, 'acme'), nowMs)
   }
   report('state machine: expire, queue one', expired, startedAtMs)
 }
 
 function refusals(): void {
   const lane = openLane({ ...limits, maxConcurrentRequests: 0 }, () => {})
-  for (let filled = 0; filled < depth; filled += 1) lane.arrive(new Place(1000), 0)
+  for (let filled = 0; filled < depth; filled += 1) lane.arrive(new Place(1000, 'acme'), 0)
   const startedAtMs = performance.now()
-  for (let round = 0; round < rounds; round += 1) lane.arrive(new Place(1000), 0)
+  for (let round = 0; round < rounds; round += 1) lane.arrive(new Place(1000, 'acme'), 0)
   report('state machine: queue_full', rounds, startedAtMs)
 }
 
@@ -87,14 +87,14 @@ function adapter(): void {
     admitted += 1
   }
   const tickets = Array.from({ length: limits.maxConcurrentRequests + depth }, () =>
-    admission.enter('lane', 1000, decided),
+    admission.enter('lane', 'acme', 1000, decided),
   )
   const admittedBefore = admitted
   const startedAtMs = performance.now()
   for (let round = 0; round < rounds; round += 1) {
     const oldest = round % tickets.length
     tickets[oldest]!.leave()
-    tickets[oldest] = admission.enter('lane', 1000, decided)
+    tickets[oldest] = admission.enter('lane', 'acme', 1000, decided)
   }
   report('in-memory adapter: leave, admit head, queue one', admitted - admittedBefore, startedAtMs)
 }

@@ -149,6 +149,10 @@ export const configNotes = {
     '`120000`',
     'How long a request may wait. Beyond it: 503 `model_overloaded`.',
   ],
+  'models[].serverless.limits.max_requests_per_workspace': [
+    'not limited',
+    'Requests that one workspace may have there, waiting and in flight together. Beyond it: 429 `workspace_queue_full`.',
+  ],
   'models[].dedicated[].workspace': ['required', 'The workspace that the capacity is reserved for.'],
   'models[].dedicated[].per_hour': ['none', 'AUD for an hour of the reservation.'],
 }

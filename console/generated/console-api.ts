@@ -263,6 +263,7 @@ export interface Operations {
         | 'headers_too_large'
         | 'rate_limit_exceeded'
         | 'queue_full'
+        | 'workspace_queue_full'
         | 'internal_error'
         | 'upstream_error'
         | 'model_overloaded'

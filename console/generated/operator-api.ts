@@ -435,6 +435,7 @@ export interface Operations {
         | 'headers_too_large'
         | 'rate_limit_exceeded'
         | 'queue_full'
+        | 'workspace_queue_full'
         | 'internal_error'
         | 'upstream_error'
         | 'model_overloaded'
@@ -1042,6 +1043,7 @@ export interface Operations {
             | 'headers_too_large'
             | 'rate_limit_exceeded'
             | 'queue_full'
+            | 'workspace_queue_full'
             | 'internal_error'
             | 'upstream_error'
             | 'model_overloaded'
@@ -1433,7 +1435,13 @@ export interface Operations {
         oldest_wait_ms: number
         wait_ms_p50: number | null
         wait_ms_p95: number | null
-        limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+        limits: {
+          token_budget: number
+          max_concurrent_requests: number
+          max_queue_depth: number
+          max_wait_ms: number
+          max_requests_per_workspace?: number
+        }
       }[]
     }
   }
@@ -1442,14 +1450,26 @@ export interface Operations {
     query: {}
     body: {
       lane: string
-      limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      limits: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+        max_requests_per_workspace?: number
+      }
       hours: number
       tokens_per_second?: number
     }
     answer: {
       engine: { tokens_per_second: number; prefill_tokens_per_second: number; source: 'recorded' | 'asked' | 'assumed' }
       current: {
-        limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+        limits: {
+          token_budget: number
+          max_concurrent_requests: number
+          max_queue_depth: number
+          max_wait_ms: number
+          max_requests_per_workspace?: number
+        }
         requests: number
         admitted: number
         queue_full: number
@@ -1459,7 +1479,13 @@ export interface Operations {
         answer_ms: { p50: number; p95: number; max: number } | null
       }
       proposed: {
-        limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+        limits: {
+          token_budget: number
+          max_concurrent_requests: number
+          max_queue_depth: number
+          max_wait_ms: number
+          max_requests_per_workspace?: number
+        }
         requests: number
         admitted: number
         queue_full: number
@@ -1503,27 +1529,47 @@ export interface Operations {
     body: undefined
     answer: {
       lane: string
-      limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      limits: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+        max_requests_per_workspace?: number
+      }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
         max_queue_depth: number
         max_wait_ms: number
+        max_requests_per_workspace?: number
       } | null
     }
   }
   setLaneLimits: {
     path: { lane: string }
     query: {}
-    body: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+    body: {
+      token_budget: number
+      max_concurrent_requests: number
+      max_queue_depth: number
+      max_wait_ms: number
+      max_requests_per_workspace?: number
+    }
     answer: {
       lane: string
-      limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      limits: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+        max_requests_per_workspace?: number
+      }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
         max_queue_depth: number
         max_wait_ms: number
+        max_requests_per_workspace?: number
       } | null
     }
   }
@@ -1533,12 +1579,19 @@ export interface Operations {
     body: undefined
     answer: {
       lane: string
-      limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      limits: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+        max_requests_per_workspace?: number
+      }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
         max_queue_depth: number
         max_wait_ms: number
+        max_requests_per_workspace?: number
       } | null
     }
   }
@@ -1694,6 +1747,7 @@ export interface Operations {
         | 'headers_too_large'
         | 'rate_limit_exceeded'
         | 'queue_full'
+        | 'workspace_queue_full'
         | 'internal_error'
         | 'upstream_error'
         | 'model_overloaded'

@@ -754,6 +754,7 @@ export interface Operations {
         max_concurrent_requests: number
         max_queue_depth: number
         max_wait_ms: number
+        max_requests_per_workspace?: number
       } | null
     }
   }
@@ -809,6 +810,7 @@ export interface Operations {
         max_concurrent_requests: number
         max_queue_depth: number
         max_wait_ms: number
+        max_requests_per_workspace?: number
       } | null
     }
   }
@@ -825,7 +827,13 @@ export interface Operations {
         committed_tokens: number
         available_budget: number
         queue_depth: number
-        limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+        limits: {
+          token_budget: number
+          max_concurrent_requests: number
+          max_queue_depth: number
+          max_wait_ms: number
+          max_requests_per_workspace?: number
+        }
       }[]
     }
   }
@@ -949,6 +957,7 @@ export interface Operations {
         | 'headers_too_large'
         | 'rate_limit_exceeded'
         | 'queue_full'
+        | 'workspace_queue_full'
         | 'internal_error'
         | 'upstream_error'
         | 'model_overloaded'

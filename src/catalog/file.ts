@@ -96,6 +96,14 @@ export const laneLimitsSchema = Type.Object(
     max_concurrent_requests: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
     max_queue_depth: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
     max_wait_ms: Type.Integer({ minimum: 1, maximum: 3_600_000 }),
+    max_requests_per_workspace: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description:
+          'How many requests one workspace may have at the model, waiting and running together. Others are refused at once with `workspace_queue_full`. Without it, a workspace may fill the queue.',
+      }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -317,5 +325,6 @@ function toLimits(limits: Static<typeof limitsSchema> | undefined): LaneLimits {
     maxConcurrentRequests: limits?.max_concurrent_requests ?? 32,
     maxQueueDepth: limits?.max_queue_depth ?? 256,
     maxWaitMs: limits?.max_wait_ms ?? 120_000,
+    maxRequestsPerWorkspace: limits?.max_requests_per_workspace,
   }
 }

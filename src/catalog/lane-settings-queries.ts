@@ -15,16 +15,19 @@ export function laneSettingsQueries(database: Database): LaneSettingsStore {
       writeOne(
         database,
         `INSERT INTO lane_limits
-           (lane, token_budget, max_concurrent_requests, max_queue_depth, max_wait_ms, limits_in_file)
-         VALUES (?, ?, ?, ?, ?, ?)
+           (lane, token_budget, max_concurrent_requests, max_queue_depth, max_wait_ms, max_requests_per_workspace,
+            limits_in_file)
+         VALUES (?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (lane) DO UPDATE SET token_budget = excluded.token_budget,
            max_concurrent_requests = excluded.max_concurrent_requests, max_queue_depth = excluded.max_queue_depth,
-           max_wait_ms = excluded.max_wait_ms, limits_in_file = excluded.limits_in_file`,
+           max_wait_ms = excluded.max_wait_ms,
+           max_requests_per_workspace = excluded.max_requests_per_workspace, limits_in_file = excluded.limits_in_file`,
         lane,
         limits.tokenBudget,
         limits.maxConcurrentRequests,
         limits.maxQueueDepth,
         limits.maxWaitMs,
+        limits.maxRequestsPerWorkspace ?? null,
         JSON.stringify(limitsInFile),
       ),
     clearLaneLimits: (lane) => writeOne(database, 'DELETE FROM lane_limits WHERE lane = ?', lane),
@@ -43,6 +46,8 @@ function toLimits(row: Row): OperatorLimits {
       maxConcurrentRequests: Number(row['max_concurrent_requests']),
       maxQueueDepth: Number(row['max_queue_depth']),
       maxWaitMs: Number(row['max_wait_ms']),
+      maxRequestsPerWorkspace:
+        row['max_requests_per_workspace'] === null ? undefined : Number(row['max_requests_per_workspace']),
     },
     limitsInFile: JSON.parse(String(row['limits_in_file'])) as LaneLimits,
   }

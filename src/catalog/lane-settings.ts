@@ -89,5 +89,5 @@ export async function openLaneSettings(store: LaneSettingsStore, changes: Change
 }
 
 function areSame(one: LaneLimits, other: LaneLimits): boolean {
-  return (Object.keys(one) as (keyof LaneLimits)[]).every((name) => one[name] === other[name])
+  return (Object.keys({ ...one, ...other }) as (keyof LaneLimits)[]).every((name) => one[name] === other[name])
 }

@@ -25,10 +25,10 @@ export interface Admission {
    */
   setLanes(lanes: ReadonlyMap<string, LaneLimits>): void
   /**
-   * Joins a lane with an estimated cost in tokens. `decided` is called exactly once, possibly before `enter`
+   * Joins a lane for a workspace, with an estimated cost in tokens. `decided` is called exactly once, possibly before `enter`
    * returns, but never after `leave`. It gets the same ticket that `enter` returns.
    */
-  enter(lane: string, cost: number, decided: (decision: Decision, ticket: Ticket) => void): Ticket
+  enter(lane: string, workspace: string, cost: number, decided: (decision: Decision, ticket: Ticket) => void): Ticket
   /** Every open lane of the whole service, each at one instant. */
   status(): Promise<ReadonlyMap<string, LaneLoad>>
   /** This replica's part of `status`. */

@@ -16,8 +16,8 @@ export class Entry extends Place implements Ticket {
   nextInOutbox: Entry | undefined = undefined
   readonly #leave: (entry: Entry) => void
 
-  constructor(cost: number, decided: Decided, leave: (entry: Entry) => void) {
-    super(cost)
+  constructor(cost: number, workspace: string, decided: Decided, leave: (entry: Entry) => void) {
+    super(cost, workspace)
     this.decided = decided
     this.#leave = leave
   }

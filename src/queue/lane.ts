@@ -3,12 +3,14 @@
  * time with each event and receives the decisions. design.md explains the rules.
  */
 
-/** The four controls of a lane. */
+/** The controls of a lane. */
 export interface LaneLimits {
   readonly tokenBudget: number
   readonly maxConcurrentRequests: number
   readonly maxQueueDepth: number
   readonly maxWaitMs: number
+  /** How many requests one workspace may have in the lane, waiting and in flight together. Undefined: as many as fit. */
+  readonly maxRequestsPerWorkspace?: number | undefined
 }
 
 export interface LaneStatus {
@@ -22,12 +24,14 @@ export interface LaneStatus {
 export type LaneDecision =
   | { readonly kind: 'admitted'; readonly waitMs: number }
   | { readonly kind: 'queue_full' }
+  | { readonly kind: 'workspace_queue_full' }
   | { readonly kind: 'overloaded' }
   | { readonly kind: 'too_large' }
   | { readonly kind: 'closed' }
 
 const admittedAtOnce: LaneDecision = Object.freeze({ kind: 'admitted', waitMs: 0 })
 const queueFull: LaneDecision = Object.freeze({ kind: 'queue_full' })
+const workspaceQueueFull: LaneDecision = Object.freeze({ kind: 'workspace_queue_full' })
 const overloaded: LaneDecision = Object.freeze({ kind: 'overloaded' })
 const tooLarge: LaneDecision = Object.freeze({ kind: 'too_large' })
 const closed: LaneDecision = Object.freeze({ kind: 'closed' })
@@ -35,15 +39,18 @@ const closed: LaneDecision = Object.freeze({ kind: 'closed' })
 /** One request's place in the lane: outside before it arrives and after it has ended. Only the lane writes here. */
 export class Place {
   readonly cost: number
+  /** The limit for one workspace counts requests by this name. */
+  readonly workspace: string
   state: 'outside' | 'queued' | 'in_flight' = 'outside'
   arrivedAtMs = 0
   ahead: Place | undefined = undefined
   behind: Place | undefined = undefined
   deadlineGroup: DeadlineGroup | undefined = undefined
 
-  constructor(cost: number) {
+  constructor(cost: number, workspace: string) {
     if (!Number.isSafeInteger(cost) || cost < 0) throw new RangeError(`cost must be a whole number of tokens: ${cost}`)
     this.cost = cost
+    this.workspace = workspace
   }
 }
 
@@ -86,23 +93,41 @@ export function openLane<P extends Place>(
   let head: Place | undefined
   let tail: Place | undefined
   const deadlineGroups: DeadlineGroup[] = []
+  /** How many places each workspace has in the lane. Kept without a limit too, so that a new limit counts all requests. */
+  const placesOf = new Map<string, number>()
 
   const fits = (place: Place): boolean =>
     inFlightRequests < limits.maxConcurrentRequests && committedTokens + place.cost <= limits.tokenBudget
 
+  const isWorkspaceFull = ({ workspace }: Place): boolean =>
+    (placesOf.get(workspace) ?? 0) >= (limits.maxRequestsPerWorkspace ?? Infinity)
+
+  function joined({ workspace }: Place): void {
+    placesOf.set(workspace, (placesOf.get(workspace) ?? 0) + 1)
+  }
+
+  function left({ workspace }: Place): void {
+    const places = (placesOf.get(workspace) ?? 0) - 1
+    if (places > 0) placesOf.set(workspace, places)
+    else placesOf.delete(workspace)
+  }
+
   function charge(place: Place): void {
+    joined(place)
     place.state = 'in_flight'
     inFlightRequests += 1
     committedTokens += place.cost
   }
 
   function release(place: Place): void {
+    left(place)
     place.state = 'outside'
     inFlightRequests -= 1
     committedTokens -= place.cost
   }
 
   function enqueue(place: Place): void {
+    joined(place)
     place.state = 'queued'
     place.ahead = tail
     if (tail === undefined) head = place
@@ -118,6 +143,7 @@ export function openLane<P extends Place>(
   }
 
   function dequeue(place: Place): void {
+    left(place)
     const { ahead, behind, deadlineGroup: group } = place
     if (ahead === undefined) head = behind
     else ahead.behind = behind
@@ -179,6 +205,7 @@ export function openLane<P extends Place>(
       settle(nowMs)
       if (isClosed) return closed
       if (place.cost > limits.tokenBudget) return tooLarge
+      if (isWorkspaceFull(place)) return workspaceQueueFull
       if (head === undefined && fits(place)) {
         charge(place)
         return admittedAtOnce
@@ -218,8 +245,8 @@ function deadlineMs(group: DeadlineGroup): number {
 }
 
 function checked(limits: LaneLimits): LaneLimits {
-  const { tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs } = limits
-  for (const limit of [tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs]) {
+  const { tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs, maxRequestsPerWorkspace = 0 } = limits
+  for (const limit of [tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs, maxRequestsPerWorkspace]) {
     if (!Number.isSafeInteger(limit) || limit < 0) throw new RangeError(`a limit must be a whole number ≥ 0: ${limit}`)
   }
   return limits

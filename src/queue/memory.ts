@@ -32,9 +32,9 @@ export function memoryAdmission(clock: AlarmClock): Admission {
         else if (!isClosed) addLane(name, limits)
       }
     },
-    enter(name, cost, decided) {
+    enter(name, workspace, cost, decided) {
       const lane = openLanes.get(name)
-      if (lane !== undefined) return lane.enter(cost, decided)
+      if (lane !== undefined) return lane.enter(workspace, cost, decided)
       decided(closed, noTicket)
       return noTicket
     },
@@ -87,8 +87,8 @@ function openMemoryLane(initialLimits: LaneLimits, clock: AlarmClock, onVacant: 
       isRetired = true
       settled()
     },
-    enter(cost: number, decided: Decided): Ticket {
-      const entry = new Entry(cost, decided, leave)
+    enter(workspace: string, cost: number, decided: Decided): Ticket {
+      const entry = new Entry(cost, workspace, decided, leave)
       const decision = isRetired ? closed : lane.arrive(entry, clock.monotonic())
       if (decision?.kind === 'admitted' && !outbox.isEmpty()) {
         // Callers that were admitted earlier but not notified yet must reach the engine first.

@@ -69,9 +69,12 @@ export interface QueueReport {
 
 const momentCount = 60
 
-/** Runs the real state machine in virtual time, in front of an engine that is modelled only by its speed. */
+/**
+ * Runs the real state machine in virtual time, in front of an engine that is modelled only by its speed. The limit for
+ * one workspace is not simulated.
+ */
 export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoad): QueueReport {
-  const lane = openLane<SimulatedRequest>(limits, decided)
+  const lane = openLane<SimulatedRequest>({ ...limits, maxRequestsPerWorkspace: undefined }, decided)
   const waits: number[] = []
   const answers: number[] = []
   const counts = { requests: 0, admittedAtOnce: 0, admittedAfterWait: 0, queueFull: 0, overloaded: 0, tooLarge: 0 }
@@ -110,8 +113,9 @@ export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoa
       case 'too_large':
         counts.tooLarge += 1
         break
+      case 'workspace_queue_full':
       case 'closed':
-        throw new Error('a simulated lane is never closed')
+        throw new Error('a simulated lane is never closed and does not limit workspaces')
     }
   }
 
@@ -159,7 +163,7 @@ class SimulatedRequest extends Place {
   finishesAtMs = 0
 
   constructor(arrival: Arrival) {
-    super(arrival.inputTokens + arrival.maxTokens)
+    super(arrival.inputTokens + arrival.maxTokens, '')
     this.inputTokens = arrival.inputTokens
     this.outputTokens = Math.min(arrival.outputTokens, arrival.maxTokens)
   }

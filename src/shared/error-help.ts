@@ -29,6 +29,8 @@ export const errorCauses: Readonly<Record<ErrorCode, string>> = {
   headers_too_large: 'The headers are larger than 16 KiB, or there are more than 200 of them.',
   rate_limit_exceeded: 'The workspace or the key sent more requests in a minute than it may.',
   queue_full: 'Too many requests wait for the model already.',
+  workspace_queue_full:
+    'The workspace has as many requests at the model, waiting and running, as one workspace may have.',
   internal_error: 'A mistake in Weir.',
   upstream_error: 'The engine failed, refused the request without a reason we know, or broke off its answer.',
   model_overloaded: 'The request waited as long as it may and was not admitted.',
@@ -68,6 +70,8 @@ export const errorRemedies: Readonly<Record<ErrorCode, string>> = {
   rate_limit_exceeded:
     'Wait for `Retry-After`. Operators: `weir workspaces set --requests-per-minute`, `weir keys set --requests-per-minute`.',
   queue_full: 'Wait for `Retry-After`. Operators: more engines, or `limits.max_queue_depth`.',
+  workspace_queue_full:
+    'Send fewer requests at the same time, or wait for `Retry-After`. Operators: `limits.max_requests_per_workspace`.',
   internal_error: 'Try again; report it with the `X-Request-Id`. Operators: the log has the reason.',
   upstream_error: 'Try again. Operators: look at the log of Weir and of the engine.',
   model_overloaded: 'Wait for `Retry-After`. Operators: more engines, or `limits.max_wait_ms`.',

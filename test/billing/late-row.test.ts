@@ -83,7 +83,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
     spending,
     clock,
     admission: {
-      enter(_lane, _cost, decided) {
+      enter(_lane, _workspace, _cost, decided) {
         const ticket = { leave() {} }
         decided({ kind: 'admitted', waitMs: 0 }, ticket)
         return ticket

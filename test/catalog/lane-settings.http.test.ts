@@ -12,7 +12,7 @@ import { modelEntry, OPERATOR_TOKEN, startWeir, type TestWeir } from '../support
 
 const LANE = '/admin/v1/queues/meta/test-8b'
 const inFile = { token_budget: 100_000, max_concurrent_requests: 8, max_queue_depth: 16, max_wait_ms: 5000 }
-const chosen = { ...inFile, max_concurrent_requests: 1 }
+const chosen = { ...inFile, max_concurrent_requests: 1, max_requests_per_workspace: 2 }
 
 async function stage(t: TestContext, addresses = 1): Promise<{ weir: TestWeir; engines: ScriptedEngine[] }> {
   const engines = await Promise.all(Array.from({ length: addresses }, () => scriptedEngine()))
@@ -54,6 +54,10 @@ describe('limits that an operator sets', () => {
       return data[0]?.queue_depth ?? -1
     }
     await eventually('the second waits', async () => (await depth()) === 1)
+    const third = await weir.chat({})
+    const { error } = (await third.json()) as { error: { code: string } }
+    assert.deepEqual([third.status, error.code], [429, 'workspace_queue_full'], 'the workspace has two requests there')
+    assert.ok(Number(third.headers.get('retry-after')) >= 2)
     const cleared = await json<Lane>(weir.admin('DELETE', LANE))
     assert.deepEqual([cleared.limits, cleared.limits_in_file], [inFile, null])
     await eventually('the second is at the engine too', () => engines[0]!.calls.length === 2)

@@ -24,7 +24,7 @@ describe('a service without other replicas', () => {
         ['b', limits],
       ]),
     )
-    const tickets = ['a', 'a', 'a', 'b', 'b', 'b', 'b'].map((lane) => parts.admission.enter(lane, 10, () => {}))
+    const tickets = ['a', 'a', 'a', 'b', 'b', 'b', 'b'].map((lane) => parts.admission.enter(lane, 'acme', 10, () => {}))
     const { coordination } = parts
     assert.deepEqual(await coordination.list(), [
       {

@@ -34,8 +34,8 @@ for (const adapter of admissionAdapters) {
         change,
         received,
         figures,
-        enter: (name: string, cost = 1): Ticket =>
-          admission.enter(lane, cost, ({ kind }) => received.push(`${name} ${kind}`)),
+        enter: (name: string, cost = 1, workspace = 'acme'): Ticket =>
+          admission.enter(lane, workspace, cost, ({ kind }) => received.push(`${name} ${kind}`)),
         receives: (...expected: string[]) =>
           eventually(
             `${expected.join(', ')}; received: ${received.join(', ')}`,
@@ -51,6 +51,31 @@ for (const adapter of admissionAdapters) {
       enter('ann', 300)
       await receives('ann admitted')
       await holds(1, 300, 0)
+    })
+
+    it('refuses at once what a workspace has above its most in the lane, waiting and in flight together', async (t) => {
+      const { enter, receives, change } = await newLane(t, { maxRequestsPerWorkspace: 2 })
+      const ann = enter('ann')
+      await receives('ann admitted')
+      enter('bob')
+      enter('cat')
+      await receives('ann admitted', 'cat workspace_queue_full')
+      const dan = enter('dan', 1, 'bolt')
+      ann.leave()
+      await receives('ann admitted', 'cat workspace_queue_full', 'bob admitted')
+      dan.leave()
+      change({ maxRequestsPerWorkspace: 1 })
+      enter('eve')
+      await receives('ann admitted', 'cat workspace_queue_full', 'bob admitted', 'eve workspace_queue_full')
+      change({ maxConcurrentRequests: 2 })
+      enter('fay')
+      await receives(
+        'ann admitted',
+        'cat workspace_queue_full',
+        'bob admitted',
+        'eve workspace_queue_full',
+        'fay admitted',
+      )
     })
 
     it('reports how long the head of the queue has waited', async (t) => {
@@ -104,7 +129,7 @@ for (const adapter of admissionAdapters) {
       const { admission, lane, enter, holds } = await newLane(t)
       const ann = enter('ann')
       const enteredAt = performance.now()
-      const waited = new Promise<Decision>((resolve) => void admission.enter(lane, 1, resolve))
+      const waited = new Promise<Decision>((resolve) => void admission.enter(lane, 'acme', 1, resolve))
       const enteredBy = performance.now()
       await holds(1, 1, 1)
       const leftAt = performance.now()
@@ -120,7 +145,7 @@ for (const adapter of admissionAdapters) {
       enter('ann')
       await receives('ann admitted')
       const enteredAt = performance.now()
-      const decision = await new Promise<Decision>((resolve) => void admission.enter(lane, 1, resolve))
+      const decision = await new Promise<Decision>((resolve) => void admission.enter(lane, 'acme', 1, resolve))
       assert.equal(decision.kind, 'overloaded')
       assert.ok(performance.now() - enteredAt >= 119)
       await holds(1, 1, 0)
@@ -240,7 +265,7 @@ for (const adapter of admissionAdapters) {
           resolve(error)
         })
       })
-      admission.enter(lane, 1, () => {
+      admission.enter(lane, 'acme', 1, () => {
         throw new Error('no')
       })
       enter('cat')
@@ -259,7 +284,7 @@ for (const adapter of admissionAdapters) {
         { length: 500 },
         (_, number) =>
           new Promise<void>((resolve) => {
-            admission.enter(lane, 1, (_decision, ticket) => {
+            admission.enter(lane, 'acme', 1, (_decision, ticket) => {
               order.push(number)
               ticket.leave()
               resolve()

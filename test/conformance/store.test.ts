@@ -333,8 +333,17 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       })
 
       it('keeps what operators set for lanes, the last of each', async () => {
-        const limits = { tokenBudget: 1000, maxConcurrentRequests: 2, maxQueueDepth: 0, maxWaitMs: 4000 }
+        const limits = {
+          tokenBudget: 1000,
+          maxConcurrentRequests: 2,
+          maxQueueDepth: 0,
+          maxWaitMs: 4000,
+          maxRequestsPerWorkspace: 3,
+        }
         const set = { lane: 'meta/a@acme', limits, limitsInFile: { ...limits, tokenBudget: 1_000_000_000_000 } }
+        const unlimited = { ...set, limits: { ...limits, maxRequestsPerWorkspace: undefined } }
+        await store.setLaneLimits(unlimited)
+        assert.deepEqual((await other.laneSettings()).limits, [unlimited])
         await store.setLaneLimits({ ...set, limits: { ...limits, maxQueueDepth: 7 } })
         await store.setLaneLimits(set)
         await store.setDrained('http://one/v1', true)

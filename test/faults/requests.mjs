@@ -305,8 +305,8 @@ export default [
   {
     name: 'admit-retry-after-the-same-for-all',
     file: 'src/inference/pipeline/admit.ts',
-    find: 'retryAfter: 2 + Math.floor(random() * 7),',
-    replace: 'retryAfter: 2,',
+    find: 'return 2 + Math.floor(random() * 7)',
+    replace: 'return 2',
     tests: ['inference/queue-full'],
   },
   {

@@ -103,7 +103,7 @@ describe('the in-memory admission under any interleaving', () => {
           await happens(`${number} arrives`)
           let ticket: Ticket | undefined
           const decision = new Promise<Decision>((resolve) => {
-            ticket = admission.enter('lane', cost, resolve)
+            ticket = admission.enter('lane', 'acme', cost, resolve)
           })
           const departure = isImpatient ? happens(`${number} leaves`) : new Promise<never>(() => {})
           const outcome = await Promise.race([decision, departure])

@@ -34,7 +34,7 @@ function oneLane(t: TestContext, changes: Partial<LaneLimits> = {}) {
     admission,
     received,
     enter: (name: string, cost = 1) =>
-      admission.enter('lane', cost, (decision) => received.push(`${name} ${text(decision)}`)),
+      admission.enter('lane', 'acme', cost, (decision) => received.push(`${name} ${text(decision)}`)),
     change: setLane,
     figures: async () => {
       const lane = (await admission.status()).get('lane')
@@ -78,7 +78,7 @@ describe('entering', () => {
   it('is refused as closed if the lane is not open', (t) => {
     const { admission } = oneLane(t)
     const received: Decision[] = []
-    admission.enter('elsewhere', 1, (decision) => received.push(decision)).leave()
+    admission.enter('elsewhere', 'acme', 1, (decision) => received.push(decision)).leave()
     assert.deepEqual(received, [{ kind: 'closed' }])
   })
 })
@@ -87,7 +87,7 @@ describe('the ticket', () => {
   it('[Q1] is returned with a decision that is made before enter returns', async (t) => {
     const { admission, figures } = oneLane(t)
     let given: Ticket | undefined
-    const returned = admission.enter('lane', 1, (_decision, ticket) => (given = ticket))
+    const returned = admission.enter('lane', 'acme', 1, (_decision, ticket) => (given = ticket))
     assert.equal(given, returned)
     given.leave()
     assert.deepEqual(await figures(), [0, 0, 0])
@@ -97,7 +97,7 @@ describe('the ticket', () => {
     const { admission, enter, figures } = oneLane(t)
     const ann = enter('ann')
     let given: Ticket | undefined
-    const returned = admission.enter('lane', 1, (_decision, ticket) => (given = ticket))
+    const returned = admission.enter('lane', 'acme', 1, (_decision, ticket) => (given = ticket))
     assert.equal(given, undefined)
     ann.leave()
     assert.equal(given, returned)
@@ -182,7 +182,7 @@ describe('the maximum wait', () => {
     const timeouts = t.mock.method(globalThis, 'setTimeout')
     const admission = memoryAdmission(systemClock)
     admission.setLanes(new Map([['lane', limits]]))
-    const tickets = [1, 2].map(() => admission.enter('lane', 1, () => {}))
+    const tickets = [1, 2].map(() => admission.enter('lane', 'acme', 1, () => {}))
     assert.equal(timeouts.mock.calls[0]?.result?.hasRef(), false)
     for (const ticket of tickets) ticket.leave()
   })
@@ -232,9 +232,9 @@ describe('a burst of freed capacity', () => {
     admission.setLanes(
       new Map(['lane', 'other'].map((lane) => [lane, { ...limits, maxConcurrentRequests: lane === 'lane' ? 0 : 1 }])),
     )
-    const first = admission.enter('other', 1, () => {})
+    const first = admission.enter('other', 'acme', 1, () => {})
     let isAdmitted = false
-    admission.enter('other', 1, () => (isAdmitted = true))
+    admission.enter('other', 'acme', 1, () => (isAdmitted = true))
     for (const name of crowd) enter(name)
     change({ maxConcurrentRequests: 100 })
     first.leave()
@@ -249,7 +249,7 @@ describe('a caller that acts as soon as it is notified', () => {
     const first = enter('first')
     let notified = 0
     for (let index = 0; index < 20_000; index += 1) {
-      const ticket = admission.enter('lane', 1, () => {
+      const ticket = admission.enter('lane', 'acme', 1, () => {
         notified += 1
         ticket.leave()
       })
@@ -263,7 +263,7 @@ describe('a caller that acts as soon as it is notified', () => {
   it('[Q2] may enter again, behind everyone who waits', (t) => {
     const { admission, enter, received } = oneLane(t)
     const ann = enter('ann')
-    const bob = admission.enter('lane', 1, () => {
+    const bob = admission.enter('lane', 'acme', 1, () => {
       received.push('bob')
       enter('bob again')
     })
@@ -280,7 +280,7 @@ describe('a caller that acts as soon as it is notified', () => {
       enter('bob')
       throw new Error('no')
     }
-    assert.throws(() => admission.enter('lane', 1, fail), /no/)
+    assert.throws(() => admission.enter('lane', 'acme', 1, fail), /no/)
     assert.deepEqual(received, ['bob admitted after 0'])
     assert.deepEqual(await figures(), [1, 1, 0])
   })
@@ -290,7 +290,7 @@ describe('a caller that acts as soon as it is notified', () => {
     const later: (() => void)[] = []
     t.mock.method(globalThis, 'queueMicrotask', (callback: () => void) => later.push(callback))
     const ann = enter('ann')
-    admission.enter('lane', 1, () => {
+    admission.enter('lane', 'acme', 1, () => {
       throw new Error('no')
     })
     enter('cat')
@@ -346,7 +346,7 @@ it('[Q5] closing refuses all waiting and later requests, in every lane, and lets
   change({ maxConcurrentRequests: 5 })
   enter('dan')
   admission.setLanes(new Map(['lane', 'new'].map((lane) => [lane, limits])))
-  admission.enter('new', 1, (decision) => received.push(`eve ${text(decision)}`))
+  admission.enter('new', 'acme', 1, (decision) => received.push(`eve ${text(decision)}`))
   assert.deepEqual(received, ['ann admitted after 0', 'bob closed', 'cat closed', 'dan closed', 'eve closed'])
   ann.leave()
   assert.deepEqual(await figures(), [0, 0, 0])
@@ -388,8 +388,8 @@ describe('a lane that has ended', () => {
       },
     })
     admission.setLanes(new Map([['lane', limits]]))
-    const running = admission.enter('lane', 1, () => {})
-    admission.enter('lane', 1, () => {}).leave()
+    const running = admission.enter('lane', 'acme', 1, () => {})
+    admission.enter('lane', 'acme', 1, () => {}).leave()
     assert.equal(alarms, 1, 'the timer fires once for nothing')
     admission.setLanes(new Map())
     running.leave()
@@ -401,6 +401,7 @@ it('[Q5] a caller gets one decision, whatever happens later', () => {
   const decisions: Decision[] = []
   const entry = new Entry(
     1,
+    'acme',
     (decision) => decisions.push(decision),
     () => {},
   )

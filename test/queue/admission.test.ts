@@ -17,8 +17,8 @@ function lane(changes: Partial<LaneLimits> = {}) {
     ...state,
     decisions,
     /** `name` arrives. Returns the kind of the decision, or `queued`. */
-    enter: (name: string, cost: number, nowMs: number) => {
-      const place = new Place(cost)
+    enter: (name: string, cost: number, nowMs: number, workspace = 'acme') => {
+      const place = new Place(cost, workspace)
       names.set(place, name)
       return { place, answer: state.arrive(place, nowMs)?.kind ?? 'queued' }
     },
@@ -98,7 +98,7 @@ describe('an arrival', () => {
   })
 
   it('costs a whole number of tokens', () => {
-    for (const cost of [-1, 0.5, NaN, Infinity]) assert.throws(() => new Place(cost), RangeError)
+    for (const cost of [-1, 0.5, NaN, Infinity]) assert.throws(() => new Place(cost, 'acme'), RangeError)
   })
 })
 

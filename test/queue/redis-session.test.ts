@@ -42,7 +42,7 @@ function stage(t: { mock: { timers: Parameters<typeof handClock>[0] } }, laneLim
     },
     enter(cost = 10) {
       const decisions: Decision[] = []
-      const ticket: Ticket = admission.enter('lane', cost, (decision) => decisions.push(decision))
+      const ticket: Ticket = admission.enter('lane', 'acme', cost, (decision) => decisions.push(decision))
       return { decisions, ticket }
     },
     lose() {
@@ -113,16 +113,16 @@ describe('a lane whose Redis is scripted', () => {
     await begin()
     const { decisions } = enter()
     await answer(scripts.enter, ['queued', '7'])
-    receive('weir:told:one', `${LANE}\none.1\ngranted 5`)
+    receive('weir:told:one', `${LANE}\none.1 acme\ngranted 5`)
     await turn()
     const confirmation = next(scripts.acknowledge)
-    assert.deepEqual(confirmation.values, ['one', 1, 'one.1'])
+    assert.deepEqual(confirmation.values, ['one', 1, 'one.1 acme'])
     await pass(LEASE_MS)
     confirmation.answer(1)
     await turn()
     assert.deepEqual([decisions, sent[0]?.script.sha], [[], scripts.join.sha])
     // The join carries its position in the queue and how long it may still wait.
-    assert.deepEqual(sent[0]?.values.slice(-4), ['one.1', 'queued', 10, '7 59000000'])
+    assert.deepEqual(sent[0]?.values.slice(-4), ['one.1 acme', 'queued', 10, '7 59000000'])
   })
 
   it('takes a grant that Redis confirms, with the wait by its own clock', async (t) => {
@@ -133,12 +133,12 @@ describe('a lane whose Redis is scripted', () => {
     await answer(scripts.enter, ['queued', '7'])
     await answer(scripts.enter, ['queued', '8'])
     await pass(300)
-    for (const id of ['one.1', 'one.2', 'one.1']) receive('weir:told:one', `${LANE}\n${id}\ngranted 5`)
+    for (const id of ['one.1 acme', 'one.2 acme', 'one.1 acme']) receive('weir:told:one', `${LANE}\n${id}\ngranted 5`)
     await turn()
     const confirmation = next(scripts.acknowledge)
-    assert.deepEqual(confirmation.values.slice(2), ['one.1', 'one.2'], 'in one call, each once')
+    assert.deepEqual(confirmation.values.slice(2), ['one.1 acme', 'one.2 acme'], 'in one call, each once')
     second.ticket.leave()
-    assert.deepEqual(next(scripts.leave).values, ['one', 1, 'one.2'])
+    assert.deepEqual(next(scripts.leave).values, ['one', 1, 'one.2 acme'])
     confirmation.answer(1)
     await turn()
     assert.deepEqual([first.decisions, second.decisions], [[{ kind: 'admitted', waitMs: 300 }], []])
@@ -147,9 +147,9 @@ describe('a lane whose Redis is scripted', () => {
   it('returns a grant of a request that has left, and ignores messages of other lanes', async (t) => {
     const { begin, receive, next, sent } = stage(t)
     await begin()
-    receive('weir:told:one', `${LANE}\none.9\ngranted 5`)
-    receive('weir:told:one', 'weir:{other}:lane\none.9\ngranted 5')
-    assert.deepEqual(next(scripts.leave).values, ['one', 1, 'one.9'])
+    receive('weir:told:one', `${LANE}\none.9 acme\ngranted 5`)
+    receive('weir:told:one', 'weir:{other}:lane\none.9 acme\ngranted 5')
+    assert.deepEqual(next(scripts.leave).values, ['one', 1, 'one.9 acme'])
     assert.deepEqual(sent, [])
   })
 
@@ -170,7 +170,7 @@ describe('a lane whose Redis is scripted', () => {
     await begin()
     const { decisions } = enter()
     await answer(scripts.enter, ['queued', '7'])
-    receive('weir:told:one', `${LANE}\none.1\noverloaded`)
+    receive('weir:told:one', `${LANE}\none.1 acme\noverloaded`)
     await turn()
     assert.deepEqual(decisions, [{ kind: 'overloaded' }])
   })
@@ -189,7 +189,7 @@ describe('a lane whose Redis is scripted', () => {
     const { decisions } = enter()
     await answer(scripts.enter, ['unknown'])
     const again = next(scripts.join)
-    assert.deepEqual(again.values.slice(-4, -1), ['one.1', 'queued', 10])
+    assert.deepEqual(again.values.slice(-4, -1), ['one.1 acme', 'queued', 10])
     again.answer(0)
     await turn()
     await answer(scripts.heartbeat, ['0', '0', 2])
@@ -219,14 +219,14 @@ describe('a lane whose Redis is scripted', () => {
     const second = enter()
     await answer(scripts.enter, ['queued', '7'])
     await answer(scripts.enter, ['queued', '8'])
-    receive('weir:told:one', `${LANE}\none.1\ngranted 5`)
+    receive('weir:told:one', `${LANE}\none.1 acme\ngranted 5`)
     await turn()
     next(scripts.acknowledge).answer(1)
     await turn()
-    receive('weir:told:one', `${LANE}\none.2\ngranted 5`)
+    receive('weir:told:one', `${LANE}\none.2 acme\ngranted 5`)
     await turn()
-    assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.2'])
-    receive('weir:told:one', `${LANE}\none.1\ngranted 5`)
+    assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.2 acme'])
+    receive('weir:told:one', `${LANE}\none.1 acme\ngranted 5`)
     await turn()
     assert.deepEqual([first.decisions.length, second.decisions.length, sent], [1, 0, []])
   })
@@ -259,8 +259,8 @@ describe('a lane whose Redis is scripted', () => {
     enter()
     await answer(scripts.enter, ['queued', '7'])
     heartbeat()
-    await answer(scripts.heartbeat, ['0', '0', 2, 'one.1'])
-    assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.1'])
+    await answer(scripts.heartbeat, ['0', '0', 2, 'one.1 acme'])
+    assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.1 acme'])
   })
 })
 
@@ -331,7 +331,7 @@ describe('a lane without Redis', () => {
     await answer(scripts.enter, ['admitted'])
     await answer(scripts.enter, ['queue_full'])
     served.ticket.leave()
-    assert.deepEqual((await answer(scripts.leave, 1)).values, ['one', 1, 'one.1'])
+    assert.deepEqual((await answer(scripts.leave, 1)).values, ['one', 1, 'one.1 acme'])
     served.ticket.leave()
     refused.ticket.leave()
     await turn()
@@ -423,14 +423,14 @@ describe('a lane without Redis', () => {
     join({ incarnation: 2, quietUntilMs: clock.monotonic() + 250 })
     const [name, incarnation, epoch, quietUs, leaseUs, ...rest] = next(scripts.join).values
     assert.deepEqual([name, incarnation, epoch, quietUs, leaseUs], ['one', 2, 'one', 250_000, 1_000_000])
-    assert.deepEqual(rest.slice(0, 4), [100, 4, 5, 60_000_000], 'the limits')
-    assert.deepEqual(rest.slice(4, 7), [0, 1, 15], 'not the newest, and its promise')
+    assert.deepEqual(rest.slice(0, 5), [100, 4, 5, 60_000_000, -1], 'the limits')
+    assert.deepEqual(rest.slice(5, 8), [0, 1, 15], 'not the newest, and its promise')
     const places = [
-      ['one.1', 'in_flight', 10, '-'],
-      ['one.2', 'queued', 20, '33 59400000'],
-      ['one.3', 'queued', 30, '-100000 59900000'],
+      ['one.1 acme', 'in_flight', 10, '-'],
+      ['one.2 acme', 'queued', 20, '33 59400000'],
+      ['one.3 acme', 'queued', 30, '-100000 59900000'],
     ]
-    assert.deepEqual(rest.slice(7), places.flat())
+    assert.deepEqual(rest.slice(8), places.flat())
   })
 
   it('[Q1] sends what has changed while Redis answered its join', async (t) => {
@@ -446,8 +446,8 @@ describe('a lane without Redis', () => {
     enter(20)
     joining.answer(0)
     await turn()
-    assert.deepEqual(next(scripts.leave).values, ['one', 2, 'one.1'])
-    assert.deepEqual(next(scripts.enter).values, ['one', 2, 'one.2', 20])
+    assert.deepEqual(next(scripts.leave).values, ['one', 2, 'one.1 acme'])
+    assert.deepEqual(next(scripts.enter).values, ['one', 2, 'one.2 acme', 20])
     next(scripts.heartbeat)
     assert.deepEqual(sent, [])
   })
@@ -496,10 +496,11 @@ describe('the figures and limits of a lane over Redis', () => {
       'weir:{lane}:due',
       'weir:{lane}:grants',
       'weir:{lane}:places',
+      'weir:{lane}:workspaces',
     ])
-    call.answer(['100', '4', '5', '60000000', 3, 30, 2, 2, '7000'])
+    call.answer(['100', '4', '5', '60000000', '8', 3, 30, 2, 2, '7000'])
     assert.deepEqual((await status).get('lane'), {
-      limits,
+      limits: { ...limits, maxRequestsPerWorkspace: 8 },
       inFlightRequests: 3,
       committedTokens: 30,
       queueDepth: 2,
@@ -528,19 +529,19 @@ describe('the figures and limits of a lane over Redis', () => {
   it('are sent to Redis when they change, and again until it has them', async (t) => {
     const { begin, admission, next, heartbeat, answer, lose, join } = stage(t)
     await begin()
-    const wider = { ...limits, maxConcurrentRequests: 9 }
+    const wider = { ...limits, maxConcurrentRequests: 9, maxRequestsPerWorkspace: 3 }
     admission.setLanes(new Map([['lane', wider]]))
-    assert.deepEqual(next(scripts.limits).values.slice(2), [100, 9, 5, 60_000_000])
+    assert.deepEqual(next(scripts.limits).values.slice(2), [100, 9, 5, 60_000_000, 3])
     lose()
     join({ incarnation: 2 })
     const again = next(scripts.join)
-    assert.deepEqual(again.values.slice(5, 10), [100, 9, 5, 60_000_000, 1])
+    assert.deepEqual(again.values.slice(5, 11), [100, 9, 5, 60_000_000, 3, 1])
     again.answer(0)
     await turn()
     await answer(scripts.heartbeat, ['0', '0', 2])
     lose()
     join({ incarnation: 3 })
-    assert.equal(next(scripts.join).values[9], 0, 'once Redis has them, another replica may have newer ones')
+    assert.equal(next(scripts.join).values[10], 0, 'once Redis has them, another replica may have newer ones')
     heartbeat()
   })
 
@@ -597,7 +598,7 @@ describe('the figures and limits of a lane over Redis', () => {
     admission.close()
     await turn()
     assert.deepEqual([waiting.decisions, enter().decisions], [[{ kind: 'closed' }], [{ kind: 'closed' }]])
-    assert.deepEqual(next(scripts.leave).values[2], 'one.1')
+    assert.deepEqual(next(scripts.leave).values[2], 'one.1 acme')
     const leaving = admission.leaveLanes()
     next(scripts.part).fail()
     await leaving

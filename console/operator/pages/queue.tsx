@@ -98,6 +98,7 @@ const names = {
   max_concurrent_requests: 'In flight at most',
   max_queue_depth: 'Waiting at most',
   max_wait_ms: 'Longest wait, ms',
+  max_requests_per_workspace: 'Per workspace at most',
 } as const
 type LimitName = keyof typeof names
 const limitNames = Object.keys(names) as LimitName[]
@@ -106,7 +107,12 @@ const limitsWith = <Value,>(pick: (name: LimitName) => Value): Record<LimitName,
   max_concurrent_requests: pick('max_concurrent_requests'),
   max_queue_depth: pick('max_queue_depth'),
   max_wait_ms: pick('max_wait_ms'),
+  max_requests_per_workspace: pick('max_requests_per_workspace'),
 })
+/** The only limit that can be missing: then a workspace may fill the queue. */
+const isOptional = (name: LimitName): boolean => name === 'max_requests_per_workspace'
+
+const limitText = (value: number | undefined): string => (value === undefined ? 'not limited' : count(value))
 
 /** The limits in force, and others that can be simulated before they are set. */
 function Limits({ lane }: { lane: Lane }) {
@@ -138,8 +144,8 @@ function SetByOperator({ lane, changed }: { lane: Answer<'getLaneLimits'>; chang
         keyOf={(name) => name}
         columns={[
           { title: 'Limit', cell: (name) => names[name] },
-          { title: 'In force', isNumber: true, cell: (name) => count(limits[name]) },
-          { title: 'In the catalog', isNumber: true, cell: (name) => count(inFile[name]) },
+          { title: 'In force', isNumber: true, cell: (name) => limitText(limits[name]) },
+          { title: 'In the catalog', isNumber: true, cell: (name) => limitText(inFile[name]) },
         ]}
       />
       <div class="row">
@@ -162,7 +168,7 @@ function SetByOperator({ lane, changed }: { lane: Answer<'getLaneLimits'>; chang
 }
 
 function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
-  const [limits, setLimits] = useState(() => limitsWith((name) => String(lane.limits[name])))
+  const [limits, setLimits] = useState(() => limitsWith((name) => String(lane.limits[name] ?? '')))
   const action = useAction()
   const [hours, setHours] = useState('6')
   const [speed, setSpeed] = useState('')
@@ -170,7 +176,8 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
   const [isSet, setIsSet] = useState(false)
   async function simulate(): Promise<void> {
     setIsSet(false)
-    const tried = limitsWith((name) => Number(limits[name]))
+    const { max_requests_per_workspace: most, ...others } = limitsWith((name) => Number(limits[name]))
+    const tried = limits.max_requests_per_workspace === '' ? others : { ...others, max_requests_per_workspace: most }
     const given = speed === '' ? {} : { tokens_per_second: Number(speed) }
     setResult(await api('simulateLimits', { body: { lane: lane.lane, limits: tried, hours: Number(hours), ...given } }))
   }
@@ -194,7 +201,8 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
                 name={`limits.${name}`}
                 type="number"
                 min={name === 'max_queue_depth' ? 0 : 1}
-                required
+                required={!isOptional(name)}
+                placeholder={isOptional(name) ? 'not limited' : undefined}
                 value={limits[name]}
                 onInput={(event) => setLimits({ ...limits, [name]: event.currentTarget.value })}
               />
@@ -269,7 +277,8 @@ function Comparison({ of: { engine, current, proposed } }: { of: Answer<'simulat
     ['Wait, longest', (run) => milliseconds(run.wait_ms?.max ?? 0)],
     ['Whole answer, 95 %', (run) => milliseconds(run.answer_ms?.p95 ?? 0)],
   ]
-  const yaml = ['limits:', ...limitNames.map((name) => `  ${name}: ${proposed.limits[name]}`)].join('\n')
+  const given = limitNames.filter((name) => proposed.limits[name] !== undefined)
+  const yaml = ['limits:', ...given.map((name) => `  ${name}: ${proposed.limits[name]}`)].join('\n')
   return (
     <>
       <p class="soft">

@@ -59,6 +59,7 @@ const ownWords: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'headers_too_large',
   'rate_limit_exceeded',
   'queue_full',
+  'workspace_queue_full',
   'model_overloaded',
   'model_not_configured',
   'model_unavailable',

@@ -62,6 +62,12 @@ export const limitsSchema = Type.Object({
   max_concurrent_requests: Type.Integer({ example: 4 }),
   max_queue_depth: Type.Integer({ example: 100 }),
   max_wait_ms: Type.Integer({ example: 60000 }),
+  max_requests_per_workspace: Type.Optional(
+    Type.Integer({
+      example: 8,
+      description: 'Requests that your workspace may have there, waiting and running together.',
+    }),
+  ),
 })
 
 export const modelDetailSchema = Type.Object({

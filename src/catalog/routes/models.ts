@@ -143,6 +143,7 @@ function describeModel(parts: ModelsParts, { workspace, rules }: Viewer, name: s
           max_concurrent_requests: limits.maxConcurrentRequests,
           max_queue_depth: limits.maxQueueDepth,
           max_wait_ms: limits.maxWaitMs,
+          max_requests_per_workspace: limits.maxRequestsPerWorkspace,
         }
       : null,
   }

@@ -2,6 +2,7 @@ import { ApiError, CallerLeft } from '../../shared/errors.ts'
 import type { Job } from '../../engines/job.ts'
 import { tokenBudgetExceeded } from '../metering/token-budget.ts'
 import type { Decision, Ticket } from '../../queue/admission.ts'
+import type { Caller } from '../../workspaces/workspace.ts'
 import type { Reply } from '../../server/reply.ts'
 import type { PipelineParts } from './parts.ts'
 
@@ -11,12 +12,12 @@ export interface Admitted {
 }
 
 /** Waits for a place in the lane. Rejects with the refusal, or with CallerLeft if the caller disconnects first. */
-export function admit(parts: PipelineParts, job: Job, reply: Reply): Promise<Admitted> {
+export function admit(parts: PipelineParts, job: Job, { workspace }: Caller, reply: Reply): Promise<Admitted> {
   return new Promise((resolve, reject) => {
     if (reply.isGone) throw new CallerLeft()
     let isDecided = false
     let stopWatching: (() => void) | undefined
-    const entered = parts.admission.enter(job.deployment.lane, job.cost, (decision, ticket) => {
+    const entered = parts.admission.enter(job.deployment.lane, workspace.id, job.cost, (decision, ticket) => {
       isDecided = true
       stopWatching?.()
       if (decision.kind === 'admitted') resolve({ ticket, waitMs: Math.round(decision.waitMs) })
@@ -30,6 +31,11 @@ export function admit(parts: PipelineParts, job: Job, reply: Reply): Promise<Adm
   })
 }
 
+/** Clients sleep exactly this long. Without jitter they would all retry at the same moment. */
+function retrySeconds(random: () => number): number {
+  return 2 + Math.floor(random() * 7)
+}
+
 type Refusal = Exclude<Decision, { kind: 'admitted' }>
 
 function refusal({ kind }: Refusal, job: Job, random: () => number): ApiError {
@@ -37,11 +43,18 @@ function refusal({ kind }: Refusal, job: Job, random: () => number): ApiError {
   const { maxWaitMs } = deployment.limits
   switch (kind) {
     case 'queue_full':
-      // Clients sleep exactly this long. Without jitter they would all retry at the same moment.
       return new ApiError('queue_full', `The queue of ${model.id} is full. Try again shortly.`, {
         param: 'model',
-        retryAfter: 2 + Math.floor(random() * 7),
+        retryAfter: retrySeconds(random),
       })
+    case 'workspace_queue_full': {
+      const most = deployment.limits.maxRequestsPerWorkspace
+      return new ApiError(
+        'workspace_queue_full',
+        `Your workspace already has ${most ?? 'the most'} requests waiting or running at ${model.id}, the most that one workspace may have there. Try again when one of them has ended.`,
+        { param: 'model', retryAfter: retrySeconds(random) },
+      )
+    }
     case 'overloaded':
       return new ApiError(
         'model_overloaded',

@@ -30,7 +30,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     try {
       const quoted = priceOf(job, caller)
       hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted))
-      const { ticket, waitMs } = await admit(parts, job, reply)
+      const { ticket, waitMs } = await admit(parts, job, caller, reply)
       parts.admitted(job.deployment.lane, waitMs)
       const calls = engineCalls(engine, reply, promptOf(job, caller))
       let answer: AnswerPath

@@ -47,6 +47,7 @@ export const inferenceErrors: readonly ErrorCode[] = [
   'request_too_large',
   'unsupported_media_type',
   'queue_full',
+  'workspace_queue_full',
   'upstream_error',
   'upstream_timeout',
   'model_overloaded',

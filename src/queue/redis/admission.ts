@@ -26,7 +26,7 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
     const lane = openReplicaLane(name, limits, {
       link,
       clock,
-      nextId: () => `${link.replica}.${++entered}`,
+      nextId: (workspace) => `${link.replica}.${++entered} ${workspace}`,
       onVacant() {
         if (openLanes.get(name) !== lane) return
         openLanes.delete(name)
@@ -59,9 +59,9 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
         else if (!isClosed) addLane(name, limits)
       }
     },
-    enter(name, cost, decided) {
+    enter(name, workspace, cost, decided) {
       const lane = openLanes.get(name)
-      if (lane !== undefined) return lane.enter(cost, decided)
+      if (lane !== undefined) return lane.enter(workspace, cost, decided)
       decided({ kind: 'closed' }, noTicket)
       return noTicket
     },

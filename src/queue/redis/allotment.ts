@@ -69,7 +69,7 @@ export function openAllotment(link: RedisLink, clock: AlarmClock) {
     },
 
     /** The limits of the local queue. It admits requests by itself only within the allotment. */
-    localLimits({ maxQueueDepth, maxWaitMs }: LaneLimits, decider: Decider): LaneLimits {
+    localLimits({ maxQueueDepth, maxWaitMs, maxRequestsPerWorkspace }: LaneLimits, decider: Decider): LaneLimits {
       const own = decider === 'allotment'
       return {
         tokenBudget: own ? allotment.tokens : UNLIMITED,
@@ -77,6 +77,10 @@ export function openAllotment(link: RedisLink, clock: AlarmClock) {
         maxQueueDepth: decider === 'redis' ? UNLIMITED : Math.ceil(maxQueueDepth / link.replicas()),
         // A maximum wait of 0 still has to leave time for Redis to answer.
         maxWaitMs: maxWaitMs === 0 ? link.leaseMs : maxWaitMs,
+        maxRequestsPerWorkspace:
+          decider === 'redis' || maxRequestsPerWorkspace === undefined
+            ? undefined
+            : Math.ceil(maxRequestsPerWorkspace / link.replicas()),
       }
     },
   }

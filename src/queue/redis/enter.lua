@@ -14,6 +14,7 @@ local function decide()
     return { 'admitted' }
   end
   if cost > limits.tokens then return { 'too_large' } end
+  if is_workspace_full(id) then return { 'workspace_queue_full' } end
   local depth = redis.call('ZCARD', QUEUE)
   local place = { id = id, owner = replica, cost = cost, number = math.max(now, figures.last_number + 1) }
   local has_room = depth == 0 and not is_quiet() and fits(cost)

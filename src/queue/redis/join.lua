@@ -1,5 +1,5 @@
 -- A replica joins, or joins again, and sends everything that it has in the lane. ARGV: 3 the epoch, 4 how long a new epoch
--- admits no requests, 5 the lease, 6 to 9 the limits, 10 whether these limits replace the stored ones, 11 and 12 the
+-- admits no requests, 5 the lease, 6 to 10 the limits, 11 whether these limits replace the stored ones, 12 and 13 the
 -- replica's promise (requests, tokens), then four values for each place: id, 'in_flight' or 'queued', cost, and for a queued
 -- place 'NUMBER LEFT' or '-AGE LEFT': its number, or how long ago it arrived, and how long it may still wait.
 -- Replaces what an earlier incarnation had. A new epoch starts empty, because Redis may have lost data, and the replicas
@@ -10,17 +10,17 @@ if redis.call('HGET', LANE, 'epoch') ~= ARGV[3] then
   for name in pairs(figures) do figures[name] = 0 end
   promises = { [replica] = '0 0' }
   figures.quiet_until = now + tonumber(ARGV[4])
-  limits = {}
+  limits = { per_workspace = -1 }
 end
-if not limits.tokens or ARGV[10] == '1' then
+if not limits.tokens or ARGV[11] == '1' then
   set_limits(6)
 end
 
 remove_replica(replica)
 redis.call('HSET', LANE, 'member ' .. replica, incarnation)
 redis.call('ZADD', DUE, text(now + tonumber(ARGV[5])), 'lease ' .. replica)
-set_promise(replica, tonumber(ARGV[11]), tonumber(ARGV[12]))
-for index = 13, #ARGV, 4 do
+set_promise(replica, tonumber(ARGV[12]), tonumber(ARGV[13]))
+for index = 14, #ARGV, 4 do
   local place = { id = ARGV[index], owner = replica, cost = tonumber(ARGV[index + 2]), number = 0 }
   if ARGV[index + 1] == 'in_flight' then
     charge(place, 'in_flight')
@@ -32,6 +32,7 @@ for index = 13, #ARGV, 4 do
     enqueue(place, now + tonumber(left))
   end
 end
+count_again()
 settle()
 save()
 return math.max(0, figures.quiet_until - now)

@@ -27,14 +27,14 @@ export type PlaceSnapshot = { readonly id: string; readonly cost: number } & (
 )
 
 export type EnterAnswer = readonly [
-  kind: 'admitted' | 'queued' | 'too_large' | 'queue_full' | 'overloaded' | 'unknown',
+  kind: 'admitted' | 'queued' | 'too_large' | 'queue_full' | 'workspace_queue_full' | 'overloaded' | 'unknown',
   number?: string,
 ]
 
 /** The keys of a lane. They share a hash tag, so that a Redis cluster keeps them on one node. */
 export function laneKeys(lane: string): readonly string[] {
   const tag = `weir:{${lane}}`
-  return [`${tag}:lane`, `${tag}:queue`, `${tag}:due`, `${tag}:grants`, `${tag}:places`]
+  return [`${tag}:lane`, `${tag}:queue`, `${tag}:due`, `${tag}:grants`, `${tag}:places`, `${tag}:workspaces`]
 }
 
 /** Calls the scripts of one lane on behalf of one replica. */
@@ -99,7 +99,7 @@ export function remoteLane(link: RedisLink, lane: string) {
     /** Resolves with undefined if no replica has the lane open. */
     async status(): Promise<LaneLoad | undefined> {
       const answer = (await link.run(scripts.status, keys, [link.replica, 0])) as (string | number)[]
-      const [tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWait, ...figures] = answer.map(Number)
+      const [tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWait, perWorkspace, ...figures] = answer.map(Number)
       const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0, , oldestWait = 0] = figures
       if (answer[0] === '' || tokenBudget === undefined) return undefined
       const limits = {
@@ -107,6 +107,7 @@ export function remoteLane(link: RedisLink, lane: string) {
         maxConcurrentRequests: maxConcurrentRequests ?? 0,
         maxQueueDepth: maxQueueDepth ?? 0,
         maxWaitMs: (maxWait ?? 0) / 1000,
+        maxRequestsPerWorkspace: perWorkspace === NO_LIMIT ? undefined : perWorkspace,
       }
       return { limits, inFlightRequests, committedTokens, queueDepth, oldestWaitMs: oldestWait / 1000 }
     },
@@ -115,8 +116,13 @@ export function remoteLane(link: RedisLink, lane: string) {
 
 export type RemoteLane = ReturnType<typeof remoteLane>
 
-function limitValues({ tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs }: LaneLimits): number[] {
-  return [tokenBudget, maxConcurrentRequests, maxQueueDepth, micros(maxWaitMs)]
+/** Stands for a limit that is not set. */
+const NO_LIMIT = -1
+
+/** The limits as the scripts read them. */
+export function limitValues(limits: LaneLimits): readonly number[] {
+  const { tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs, maxRequestsPerWorkspace } = limits
+  return [tokenBudget, maxConcurrentRequests, maxQueueDepth, micros(maxWaitMs), maxRequestsPerWorkspace ?? NO_LIMIT]
 }
 
 function positionOf(place: PlaceSnapshot): string {

@@ -2,14 +2,16 @@
 -- file. design.md explains the rules.
 --
 -- KEYS, all with the lane's hash tag:
---   1 hash:       limits, figures, and the incarnation and promise of each member
+--   1 hash:       limits, the limit for one workspace, figures, and the incarnation and promise of each member
 --   2 sorted set: queued requests by number. A number is the time of arrival, and every number is unique
 --   3 sorted set: deadlines: 'wait ID' is a maximum wait, 'lease REPLICA' a lease
 --   4 sorted set: unacknowledged grants, by the time at which they must be acknowledged
 --   5 hash:       every place: 'STATE REPLICA COST NUMBER', where STATE is queued, granted or in_flight
+--   6 hash:       how many places each workspace has, while the lane limits that
+-- The id of a place is 'REPLICA.NUMBER WORKSPACE'.
 -- ARGV: 1 the replica, 2 its incarnation, then the script's own arguments. Times are in microseconds.
 
-local LANE, QUEUE, DUE, GRANTS, PLACES = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local LANE, QUEUE, DUE, GRANTS, PLACES, WORKSPACES = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local replica, incarnation = ARGV[1], ARGV[2]
 local ACKNOWLEDGE_WITHIN = 2500000
 local RECALL_AGAIN = 100000
@@ -21,7 +23,7 @@ local function text(number)
 end
 
 -- All limits are one field and all figures another, because Redis searches the fields of a small hash linearly.
-local read = redis.call('HMGET', LANE, 'limits', 'figures', 'member ' .. replica, 'promise ' .. replica)
+local read = redis.call('HMGET', LANE, 'limits', 'figures', 'member ' .. replica, 'promise ' .. replica, 'per_workspace')
 local LIMITS = { 'tokens', 'requests', 'depth', 'wait' }
 local FIGURES = {
   'requests', 'tokens', 'promised_requests', 'promised_tokens', 'quiet_until', 'last_number', 'recalled_at',
@@ -44,6 +46,8 @@ end
 
 local limits = unpacked(LIMITS, read[1] or '')
 local figures = unpacked(FIGURES, read[2] or '0 0 0 0 0 0 0')
+-- A field of its own, because replicas of earlier versions read exactly four limits. Negative: not limited.
+limits.per_workspace = tonumber(read[5] or -1)
 -- Fencing: scripts ignore a replica that was removed and every incarnation but the newest.
 local is_member = read[3] == incarnation
 
@@ -52,10 +56,35 @@ local function save()
   redis.call('HSET', LANE, 'figures', packed(FIGURES, figures))
 end
 
--- Reads the four limits from ARGV, starting at this index.
+local function workspace_of(id)
+  return string.match(id, ' (.*)$') or ''
+end
+
+-- Counts the places of the id's workspace, unless the lane has no limit for them.
+local function count(id, change)
+  if limits.per_workspace < 0 then return end
+  local workspace = workspace_of(id)
+  if redis.call('HINCRBY', WORKSPACES, workspace, change) <= 0 then redis.call('HDEL', WORKSPACES, workspace) end
+end
+
+-- For a limit that is new, and for places that a replica of an earlier version did not count.
+local function count_again()
+  redis.call('DEL', WORKSPACES)
+  if limits.per_workspace < 0 then return end
+  for _, id in ipairs(redis.call('HKEYS', PLACES)) do count(id, 1) end
+end
+
+local function is_workspace_full(id)
+  if limits.per_workspace < 0 then return false end
+  return tonumber(redis.call('HGET', WORKSPACES, workspace_of(id)) or 0) >= limits.per_workspace
+end
+
+-- Reads the five limits from ARGV, starting at this index.
 local function set_limits(first)
   for index, name in ipairs(LIMITS) do limits[name] = tonumber(ARGV[first + index - 1]) end
-  redis.call('HSET', LANE, 'limits', packed(LIMITS, limits))
+  limits.per_workspace = tonumber(ARGV[first + #LIMITS])
+  redis.call('HSET', LANE, 'limits', packed(LIMITS, limits), 'per_workspace', text(limits.per_workspace))
+  count_again()
 end
 
 local function place_of(id)
@@ -95,6 +124,7 @@ local function charge(place, state)
   figures.requests = figures.requests + 1
   figures.tokens = figures.tokens + place.cost
   store(place)
+  count(place.id, 1)
 end
 
 local function release(place)
@@ -102,6 +132,7 @@ local function release(place)
   figures.tokens = figures.tokens - place.cost
   redis.call('ZREM', GRANTS, place.id)
   redis.call('HDEL', PLACES, place.id)
+  count(place.id, -1)
 end
 
 local function enqueue(place, due_at)
@@ -109,12 +140,14 @@ local function enqueue(place, due_at)
   redis.call('ZADD', QUEUE, text(place.number), place.id)
   redis.call('ZADD', DUE, text(due_at), 'wait ' .. place.id)
   store(place)
+  count(place.id, 1)
 end
 
 local function dequeue(place)
   redis.call('ZREM', QUEUE, place.id)
   redis.call('ZREM', DUE, 'wait ' .. place.id)
   redis.call('HDEL', PLACES, place.id)
+  count(place.id, -1)
 end
 
 local function refuse(place, kind)

@@ -10,8 +10,8 @@ export class RemoteEntry extends Entry {
   /** Redis admitted and counts it. A request that this replica admitted is counted in the local queue. */
   isCountedAtRedis = false
 
-  constructor(id: string, cost: number, decided: Decided, leave: (entry: RemoteEntry) => void) {
-    super(cost, decided, leave as (entry: Entry) => void)
+  constructor(id: string, workspace: string, cost: number, decided: Decided, leave: (entry: RemoteEntry) => void) {
+    super(cost, workspace, decided, leave as (entry: Entry) => void)
     this.id = id
   }
 

@@ -13,14 +13,15 @@ import { openAllotment, type Decider } from './allotment.ts'
 export interface ReplicaLaneParts {
   readonly link: RedisLink
   readonly clock: AlarmClock
-  readonly nextId: () => string
+  /** The id of a request is 'REPLICA.NUMBER WORKSPACE'. */
+  readonly nextId: (workspace: string) => string
   readonly onVacant: () => void
 }
 
 export interface ReplicaLane {
   /** Identifies the lane in messages from Redis. */
   readonly key: string
-  enter(cost: number, decided: Decided): Ticket
+  enter(workspace: string, cost: number, decided: Decided): Ticket
   setLimits(limits: LaneLimits): void
   retire(): void
   close(): void
@@ -187,8 +188,8 @@ export function openReplicaLane(
 
   return {
     key: remote.key,
-    enter(cost, decided) {
-      const entry = new RemoteEntry(nextId(), cost, decided, leave)
+    enter(workspace, cost, decided) {
+      const entry = new RemoteEntry(nextId(workspace), workspace, cost, decided, leave)
       updateDecider()
       const isStopped = !active && !isJoining && !allotment.isProven()
       if (isRetired || isClosed || isStopped) {

@@ -7,5 +7,5 @@ end
 if not limits.tokens then return { '' } end
 local head = redis.call('ZRANGE', QUEUE, 0, 0, 'WITHSCORES')
 local oldest_wait = head[2] and math.max(0, now - tonumber(head[2])) or 0
-return { text(limits.tokens), text(limits.requests), text(limits.depth), text(limits.wait), figures.requests,
-  figures.tokens, redis.call('ZCARD', QUEUE), members, text(oldest_wait) }
+return { text(limits.tokens), text(limits.requests), text(limits.depth), text(limits.wait),
+  text(limits.per_workspace), figures.requests, figures.tokens, redis.call('ZCARD', QUEUE), members, text(oldest_wait) }

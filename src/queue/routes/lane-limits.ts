@@ -113,6 +113,7 @@ export function limitsView(limits: LaneLimits) {
     max_concurrent_requests: limits.maxConcurrentRequests,
     max_queue_depth: limits.maxQueueDepth,
     max_wait_ms: limits.maxWaitMs,
+    max_requests_per_workspace: limits.maxRequestsPerWorkspace,
   }
 }
 
@@ -122,5 +123,6 @@ export function limitsIn(body: Static<typeof laneLimitsSchema>): LaneLimits {
     maxConcurrentRequests: body.max_concurrent_requests,
     maxQueueDepth: body.max_queue_depth,
     maxWaitMs: body.max_wait_ms,
+    maxRequestsPerWorkspace: body.max_requests_per_workspace,
   }
 }

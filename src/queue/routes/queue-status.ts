@@ -59,6 +59,7 @@ async function queueStatus(catalog: Catalog, admission: Admission, workspace: Wo
           token_budget: lane.limits.tokenBudget,
           max_queue_depth: lane.limits.maxQueueDepth,
           max_wait_ms: lane.limits.maxWaitMs,
+          max_requests_per_workspace: lane.limits.maxRequestsPerWorkspace,
         },
       },
     ]

@@ -28,6 +28,7 @@ const messages: Readonly<Record<ErrorCode, readonly [message: string, param?: st
   headers_too_large: ['The request headers are too large: at most 16 KiB are allowed.'],
   rate_limit_exceeded: ['Too many requests in this minute. Try again in 12 s.'],
   queue_full: ['The queue of this model is full. Try again later.'],
+  workspace_queue_full: ['Your workspace already has 8 requests waiting or running at this model. Try again later.'],
   internal_error: ['Something went wrong. Try again.'],
   upstream_error: ['The engine failed. Try again.'],
   model_overloaded: ['The request waited too long in the queue. Try again later.'],

@@ -6,7 +6,7 @@ import { Violation } from './witness.ts'
 import { simulateLanes } from './world.ts'
 import type { OpenLane } from './world.ts'
 
-const seed = 20_261
+const seed = 20_274
 const requests = 200_000
 
 /** Shows that the simulation can fail: it detects each mutation of the state machine by the invariant that it breaks. */

@@ -197,4 +197,34 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     replace: 'waitMs: nowMs',
     breaks: 'I13',
   },
+  {
+    name: 'a workspace may have one request more',
+    find: '>= (limits.maxRequestsPerWorkspace',
+    replace: '> (limits.maxRequestsPerWorkspace',
+    breaks: 'I14',
+  },
+  {
+    name: 'the limit for a workspace is not checked',
+    find: 'if (isWorkspaceFull(place)) return workspaceQueueFull\n',
+    replace: '',
+    breaks: 'I14',
+  },
+  {
+    name: 'a workspace is counted only while its requests wait',
+    find: 'function charge(place: Place): void {\n    joined(place)\n',
+    replace: 'function charge(place: Place): void {\n',
+    breaks: 'I14',
+  },
+  {
+    name: 'a release does not count for its workspace',
+    find: 'function release(place: Place): void {\n    left(place)\n',
+    replace: 'function release(place: Place): void {\n',
+    breaks: 'I14',
+  },
+  {
+    name: 'all workspaces share one count',
+    find: 'placesOf.get(workspace) ?? 0) >=',
+    replace: "placesOf.get(workspace && 'all') ?? 0) + placesOf.size >=",
+    breaks: 'I14',
+  },
 ]

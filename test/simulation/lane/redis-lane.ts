@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
-import { laneKeys, laneScripts } from '../../../src/queue/redis/lane-scripts.ts'
+import { laneKeys, laneScripts, limitValues } from '../../../src/queue/redis/lane-scripts.ts'
 import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
 import { luaBeside } from '../../../src/cluster/redis/script.ts'
 import type { Request } from './witness.ts'
@@ -35,7 +35,7 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
     let isClosed = false
 
     const owner = (request: Request): string => `replica-${request.number % 2}`
-    const values = (it: LaneLimits) => [it.tokenBudget, it.maxConcurrentRequests, it.maxQueueDepth, it.maxWaitMs * 1000]
+    const idOf = ({ number, workspace }: Request): string => `r.${number} ${workspace}`
 
     async function run(name: keyof typeof scripts, nowMs: number, replica: string, ...args: (string | number)[]) {
       const answers = await redis
@@ -53,7 +53,7 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
       }) as [unknown, unknown, number[], string[], string[]]
       for (const message of messages) receive(message)
       await acknowledge(messages)
-      const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0] = figures.slice(4).map(Number)
+      const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0] = figures.slice(5).map(Number)
       status = { limits, inFlightRequests, committedTokens, queueDepth }
       nextDeadlineMs = due[1] === undefined ? Infinity : Number(due[1]) / 1000
       return answer
@@ -84,12 +84,12 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
     }
 
     for (const replica of ['replica-0', 'replica-1']) {
-      await run('join', 0, replica, 'epoch', 0, FAR, ...values(limits), 0, 0, 0)
+      await run('join', 0, replica, 'epoch', 0, FAR, ...limitValues(limits), 0, 0, 0)
     }
     const lane: SimulatedLane = {
       async arrive(request, nowMs) {
         if (isClosed) return { kind: 'closed' }
-        const id = `r${request.number}`
+        const id = idOf(request)
         requests.set(id, request)
         const answer = (await run('enter', nowMs, owner(request), id, request.cost)) as [string]
         const [kind] = answer
@@ -100,18 +100,18 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
         if (kind === 'queued') return undefined
         return (kind === 'admitted' ? { kind, waitMs: 0 } : { kind }) as LaneDecision
       },
-      leave: async (request, nowMs) => void (await run('leave', nowMs, owner(request), `r${request.number}`)),
+      leave: async (request, nowMs) => void (await run('leave', nowMs, owner(request), idOf(request))),
       expire: async (nowMs) => void (await run('settle', nowMs, 'replica-0')),
       async setLimits(next, nowMs) {
         limits = next
-        await run('limits', nowMs, 'replica-1', ...values(next))
+        await run('limits', nowMs, 'replica-1', ...limitValues(next))
       },
       /** Each replica closes by itself: it refuses its own callers and removes them from the queue. */
       async close(waiting, nowMs) {
         isClosed = true
         for (const request of waiting) {
           decide(request, { kind: 'closed' })
-          await run('leave', nowMs, owner(request), `r${request.number}`)
+          await run('leave', nowMs, owner(request), idOf(request))
         }
       },
       status: () => status,

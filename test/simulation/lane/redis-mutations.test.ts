@@ -24,7 +24,7 @@ describe('a broken lane in Redis is caught by the simulation', () => {
         return lua.replace(find, () => replace)
       })
       t.after(lanes.close)
-      await assert.rejects(simulateRemoteLanes(lanes.open, 20_261, 20_000), (error) => {
+      await assert.rejects(simulateRemoteLanes(lanes.open, 20_274, 20_000), (error) => {
         assert.ok(error instanceof Violation, String(error))
         assert.equal(error.invariant, breaks, error.message)
         return true

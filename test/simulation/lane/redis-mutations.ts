@@ -75,8 +75,8 @@ export const redisMutations: readonly {
   {
     name: 'double release: a place that was released can be released again',
     script: 'lane',
-    find: "redis.call('ZREM', GRANTS, place.id)\n  redis.call('HDEL', PLACES, place.id)\nend\n\nlocal function enqueue",
-    replace: "redis.call('ZREM', GRANTS, place.id)\nend\n\nlocal function enqueue",
+    find: "redis.call('ZREM', GRANTS, place.id)\n  redis.call('HDEL', PLACES, place.id)\n",
+    replace: "redis.call('ZREM', GRANTS, place.id)\n",
     breaks: 'I2',
   },
   {
@@ -148,7 +148,7 @@ export const redisMutations: readonly {
     script: 'enter',
     find: "if limits.wait == 0 then return { 'overloaded' } end\n",
     replace: '',
-    breaks: 'I8',
+    breaks: 'I5',
   },
   {
     name: 'a cancelled caller stays in the queue',
@@ -199,5 +199,33 @@ export const redisMutations: readonly {
     find: 'text(now - place.number)',
     replace: 'text(now)',
     breaks: 'I13',
+  },
+  {
+    name: 'a workspace may have one request more',
+    script: 'lane',
+    find: '>= limits.per_workspace',
+    replace: '> limits.per_workspace',
+    breaks: 'I14',
+  },
+  {
+    name: 'the limit for a workspace is not checked',
+    script: 'enter',
+    find: "if is_workspace_full(id) then return { 'workspace_queue_full' } end\n",
+    replace: '',
+    breaks: 'I14',
+  },
+  {
+    name: 'a release does not count for its workspace',
+    script: 'lane',
+    find: "redis.call('ZREM', GRANTS, place.id)\n  redis.call('HDEL', PLACES, place.id)\n  count(place.id, -1)\n",
+    replace: "redis.call('ZREM', GRANTS, place.id)\n  redis.call('HDEL', PLACES, place.id)\n",
+    breaks: 'I14',
+  },
+  {
+    name: 'a new limit for workspaces forgets the requests that are there',
+    script: 'lane',
+    find: "for _, id in ipairs(redis.call('HKEYS', PLACES)) do count(id, 1) end",
+    replace: '',
+    breaks: 'I14',
   },
 ]

@@ -1,7 +1,7 @@
 import { Place } from '../../../src/queue/lane.ts'
 import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
 
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I12' | 'I13'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I12' | 'I13' | 'I14'
 
 export class Violation extends Error {
   readonly invariant: Invariant
@@ -19,8 +19,8 @@ export class Request extends Place {
   dueAtMs = 0
   standing: 'outside' | 'queue' | 'flight' | 'gone' = 'outside'
 
-  constructor(number: number, cost: number) {
-    super(cost)
+  constructor(number: number, cost: number, workspace: string) {
+    super(cost, workspace)
     this.number = number
   }
 }
@@ -50,6 +50,12 @@ export class Witness {
       demand(decision?.kind === 'closed', 'I8', 'a closed lane refuses with `closed`')
     } else if (tooLarge || decision?.kind === 'too_large') {
       demand(tooLarge && decision?.kind === 'too_large', 'I10', 'too_large, at once, exactly when cost > budget')
+    } else if (this.#isWorkspaceFull(request) || decision?.kind === 'workspace_queue_full') {
+      demand(
+        this.#isWorkspaceFull(request) && decision?.kind === 'workspace_queue_full',
+        'I14',
+        'workspace_queue_full, at once, exactly when the workspace has its most',
+      )
     } else if (decision === undefined) {
       demand(this.queue.length < this.limits.maxQueueDepth, 'I4', 'the queue stays below its depth')
       request.standing = 'queue'
@@ -91,7 +97,8 @@ export class Witness {
         demand(this.isClosed, 'I12', 'closed by a lane that is open')
         break
       case 'queue_full':
-        throw new Violation('I12', 'queue_full for a request that is already queued')
+      case 'workspace_queue_full':
+        throw new Violation('I12', `${decision.kind} for a request that is already queued`)
     }
     this.#dequeue(request)
     request.standing = 'gone'
@@ -143,6 +150,11 @@ export class Witness {
       this.flight.length < this.limits.maxConcurrentRequests &&
       this.#committed() + request.cost <= this.limits.tokenBudget
     )
+  }
+
+  #isWorkspaceFull({ workspace }: Request): boolean {
+    const places = [...this.queue, ...this.flight].filter((other) => other.workspace === workspace).length
+    return places >= (this.limits.maxRequestsPerWorkspace ?? Infinity)
   }
 
   #committed(): number {

@@ -25,6 +25,7 @@ export interface Tally {
   admittedAtOnce: number
   admitted: number
   queueFull: number
+  workspaceQueueFull: number
   overloaded: number
   tooLarge: number
   closed: number
@@ -76,6 +77,7 @@ function* simulation(openLane: OpenLane, seed: number, requests: number): Steps<
     admittedAtOnce: 0,
     admitted: 0,
     queueFull: 0,
+    workspaceQueueFull: 0,
     overloaded: 0,
     tooLarge: 0,
     closed: 0,
@@ -106,11 +108,12 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
     maxConcurrentRequests: oneOf([0, 1, 1, 2, 3, 5, 8, 16, 40]),
     maxQueueDepth: oneOf([0, 1, 2, 5, 10, 10, 40, 100]),
     maxWaitMs: oneOf([0, 1, 10, 50, 100, 100, 500, 2000]),
+    maxRequestsPerWorkspace: oneOf([undefined, undefined, undefined, 1, 3, 10]),
   })
   /** Mostly changes one control at a time, so that a missed reaction to it is not hidden by another. */
   const changedLimits = (): LaneLimits => {
     const other = anyLimits()
-    const name = oneOf(['tokenBudget', 'maxConcurrentRequests', 'maxQueueDepth', 'maxWaitMs'] as const)
+    const name = oneOf(Object.keys(other) as (keyof LaneLimits)[])
     return chance(0.2) ? other : { ...witness.limits, [name]: other[name] }
   }
   const anyCost = (): number => {
@@ -140,6 +143,7 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
   function count(decision: LaneDecision): void {
     if (decision.kind === 'admitted') tally.admitted += 1
     else if (decision.kind === 'queue_full') tally.queueFull += 1
+    else if (decision.kind === 'workspace_queue_full') tally.workspaceQueueFull += 1
     else if (decision.kind === 'overloaded') tally.overloaded += 1
     else if (decision.kind === 'too_large') tally.tooLarge += 1
     else tally.closed += 1
@@ -151,7 +155,7 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
   }
 
   function* arrive(): Steps {
-    const request = new Request(number, anyCost())
+    const request = new Request(number, anyCost(), oneOf(['acme', 'bolt', 'core']))
     number += 1
     tally.requests += 1
     const decision = yield* answerOf(lane.arrive(request, nowMs))

@@ -25,7 +25,7 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
     lanes,
     admission: {
       ...lanes,
-      enter(lane, cost, decided) {
+      enter(lane, _workspace, cost, decided) {
         const seen = stage.requests[cost % requestsMax]!
         stage.demand(
           seen.place === 'outside' && seen.hold === 'granted',
@@ -52,7 +52,7 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
         }
         if (stage.chance(0.03)) refuseAsUnavailable(seen, receive)
         else
-          inLane = lanes.enter(lane, cost, (decision, realTicket) => {
+          inLane = lanes.enter(lane, 'acme', cost, (decision, realTicket) => {
             inLane = realTicket
             receive(decision)
           })
@@ -64,6 +64,7 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
 
 const refusals: Readonly<Record<Exclude<Decision['kind'], 'admitted'>, ErrorCode>> = {
   queue_full: 'queue_full',
+  workspace_queue_full: 'workspace_queue_full',
   overloaded: 'model_overloaded',
   too_large: 'token_budget_exceeded',
   closed: 'service_unavailable',

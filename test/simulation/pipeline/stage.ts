@@ -17,6 +17,7 @@ export interface Stage extends Choices {
 export const happenings = [
   'admitted',
   'queue_full',
+  'workspace_queue_full',
   'overloaded',
   'too_large',
   'closed',

@@ -164,6 +164,7 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
       maxConcurrentRequests: oneOf([0, 1, 1, 2, 2, 8]),
       maxQueueDepth: oneOf([0, 1, 8, 8]),
       maxWaitMs: oneOf([0, 30, 200, 200, 200]),
+      maxRequestsPerWorkspace: oneOf([undefined, undefined, undefined, 2]),
     }
     lanes.setLanes(chance(0.05) ? new Map() : new Map([[lane, limits]]))
   }
