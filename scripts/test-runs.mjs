@@ -59,7 +59,7 @@ export function testFilesOfNpmTest() {
 }
 
 /** How many files of a folder share a process in `npm test`: enough to save most of the loading, few enough for an even load. */
-const TOGETHER_MAX = 16
+const TOGETHER_MAX = 24
 /** Of folders whose tests wait for leases to end, or for clients to retry. */
 const WAITING_TOGETHER_MAX = 4
 const WAITING = ['clients', 'replicas']

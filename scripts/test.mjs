@@ -55,7 +55,7 @@ function runAllChecks() {
     'tests',
     testsTogether(testFilesOfNpmTest(), temporary),
     // More than the two cores we can count on, because many tests mostly wait for clients to retry.
-    3,
+    4,
     // For a dozen files on a busy machine.
     20,
   )
