@@ -56,8 +56,8 @@ function runAllChecks() {
     testsTogether(testFilesOfNpmTest(), temporary),
     // More than the two cores we can count on, because many tests mostly wait for clients to retry.
     4,
-    // For a dozen files on a busy machine.
-    20,
+    // For two dozen files on a busy machine.
+    30,
   )
 }
 
