@@ -62,7 +62,7 @@ export function testFilesOfNpmTest() {
 const TOGETHER_MAX = 24
 /** Of folders whose tests wait for leases to end, or for clients to retry. */
 const WAITING_TOGETHER_MAX = 4
-const WAITING = ['clients', 'replicas']
+const WAITING = new Set(['clients', 'replicas'])
 /** Not in a process with others, because of what they do to their own: they replace globals, or measure the whole process. */
 const ALONE = /globalThis\.\w+ = |process\.on\('worker'|process\.memoryUsage/
 /** Not in a process with a service or with calls of it: a timer of fetch that is set while timers are mocked never fires. */
@@ -86,7 +86,7 @@ export function testsTogether(files, folder) {
   const alone = groups.get('alone') ?? []
   groups.delete('alone')
   const together = [...groups].flatMap(([name, ofGroup]) => {
-    const processes = Math.ceil(ofGroup.length / (WAITING.includes(name) ? WAITING_TOGETHER_MAX : TOGETHER_MAX))
+    const processes = Math.ceil(ofGroup.length / (WAITING.has(name) ? WAITING_TOGETHER_MAX : TOGETHER_MAX))
     return Array.from({ length: processes }, (_, index) => {
       const path = join(folder, `${name}-${index + 1}.test.mjs`)
       writeFileSync(path, suitesOf(ofGroup.filter((_, place) => place % processes === index)))
