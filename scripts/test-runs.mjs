@@ -27,8 +27,8 @@ export const separateTests = {
   '--engines': { folder: 'real-engines', concurrency: 1, fileMinutes: 30 },
   '--agents': { folder: 'agents', concurrency: 1, fileMinutes: 30 },
 }
-/** The tests of npm test that can run for longer import this; npm run test:slow runs them so. */
-const LONG_RUN = 'support/long-run.ts'
+/** The tests of npm test that can run for longer import one of these; npm run test:slow runs them so. */
+const LONG_RUN = /support\/long-run\.ts|langchain-majors\.ts/
 /** The short form of the browser tests, for npm test. */
 const shortBrowserTest = join('test', 'browser', 'sign-in.test.ts')
 
@@ -59,7 +59,10 @@ export function testFilesOfNpmTest() {
 }
 
 /** How many files of a folder share a process in `npm test`: enough to save most of the loading, few enough for an even load. */
-const TOGETHER_MAX = 12
+const TOGETHER_MAX = 24
+/** Of folders whose tests wait for leases to end, or for clients to retry. */
+const WAITING_TOGETHER_MAX = 4
+const WAITING = new Set(['clients', 'replicas'])
 /** Not in a process with others, because of what they do to their own: they replace globals, or measure the whole process. */
 const ALONE = /globalThis\.\w+ = |process\.on\('worker'|process\.memoryUsage/
 /** Not in a process with a service or with calls of it: a timer of fetch that is set while timers are mocked never fires. */
@@ -68,21 +71,22 @@ const SHARED_STAGE = join('test', 'support', 'shared-stage.ts')
 
 /**
  * The files for the test runner, which starts a process for each. Loading the service costs most tests more than they do
- * themselves, so the tests of a feature share processes: files written to `folder`, in which each test file is a suite.
+ * themselves, so the tests of a folder share processes: files written to `folder`, in which each test file is a suite.
  */
 export function testsTogether(files, folder) {
   const groups = Map.groupBy(files, (file) => {
-    const [top, feature] = file.split('/')
+    const [top, second] = file.split('/')
     const text = readFileSync(join(root, file), 'utf8')
-    const isOfFeature = top === 'test' && existsSync(join(root, 'src', feature))
     const mocksTimers = MOCKS_TIMERS.test(text)
-    if (!isOfFeature || ALONE.test(text) || (mocksTimers && HTTP_TEST.test(file))) return 'alone'
-    return mocksTimers ? `${feature}-with-mocked-timers` : feature
+    if (ALONE.test(text) || (mocksTimers && HTTP_TEST.test(file))) return 'alone'
+    if (mocksTimers) return 'mocked-timers'
+    if (top === 'packages') return top
+    return second.endsWith('.test.ts') ? 'repository' : second
   })
   const alone = groups.get('alone') ?? []
   groups.delete('alone')
   const together = [...groups].flatMap(([name, ofGroup]) => {
-    const processes = Math.ceil(ofGroup.length / TOGETHER_MAX)
+    const processes = Math.ceil(ofGroup.length / (WAITING.has(name) ? WAITING_TOGETHER_MAX : TOGETHER_MAX))
     return Array.from({ length: processes }, (_, index) => {
       const path = join(folder, `${name}-${index + 1}.test.mjs`)
       writeFileSync(path, suitesOf(ofGroup.filter((_, place) => place % processes === index)))
@@ -105,7 +109,7 @@ function suitesOf(files) {
 
 /** The test files of `npm test` that `npm run test:slow` repeats, with longer runs. */
 export function testFilesWithLongRuns() {
-  return testFilesOfNpmTest().filter((file) => readFileSync(join(root, file), 'utf8').includes(LONG_RUN))
+  return testFilesOfNpmTest().filter((file) => LONG_RUN.test(readFileSync(join(root, file), 'utf8')))
 }
 
 /**

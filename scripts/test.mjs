@@ -55,9 +55,9 @@ function runAllChecks() {
     'tests',
     testsTogether(testFilesOfNpmTest(), temporary),
     // More than the two cores we can count on, because many tests mostly wait for clients to retry.
-    3,
-    // For a dozen files on a busy machine.
-    20,
+    4,
+    // For two dozen files on a busy machine.
+    30,
   )
 }
 

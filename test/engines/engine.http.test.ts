@@ -10,6 +10,7 @@ import { freePort } from '../support/free-port.ts'
 import { journalDisk } from '../support/journal-disk.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { sharedStage, sharedWeir } from '../support/shared-stage.ts'
 import { eventually, gate, within, type Gate } from '../support/waiting.ts'
 import { readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 
@@ -22,16 +23,14 @@ interface Fleet {
 async function fleet(t: TestContext, scripts: readonly Script[], options: StageOptions = {}): Promise<Fleet> {
   const engines = await Promise.all(scripts.map(() => scriptedEngine()))
   engines.forEach((engine, index) => (engine.script = scripts[index] ?? {}))
-  const weir = await startWeir(
-    stageConfig(
-      engines.map(({ url }) => url),
-      options,
-    ),
+  t.after(() => Promise.all(engines.map((engine) => engine.close())))
+  const config = stageConfig(
+    engines.map(({ url }) => url),
+    options,
   )
-  t.after(async () => {
-    await weir.stop()
-    await Promise.all(engines.map((engine) => engine.close()))
-  })
+  if (!options.config) return { weir: await sharedWeir(config), engines }
+  const weir = await startWeir(config)
+  t.after(() => weir.stop())
   return { weir, engines }
 }
 
@@ -76,8 +75,7 @@ describe('the addresses of an engine', () => {
       ['', '/v1/chat/completions'],
       [':/v2/', '/v2/chat/completions'],
     ] as const) {
-      const weir = await startWeir(stageConfig([engine.url + suffix]))
-      t.after(() => weir.stop())
+      const weir = await sharedWeir(stageConfig([engine.url + suffix]))
       const response = await weir.chat({})
       assert.equal(response.status, 200)
       assert.equal(engine.calls.at(-1)?.path, path)
@@ -96,8 +94,7 @@ describe('the addresses of an engine', () => {
       [bare, '/chat/completions'],
       [`${bare}/deep/v1/`, '/deep/v1/chat/completions'],
     ] as const) {
-      const weir = await startWeir(stageConfig([url]))
-      t.after(() => weir.stop())
+      const weir = await sharedWeir(stageConfig([url]))
       assert.equal((await weir.chat({})).status, 200)
       assert.equal(engine.calls.at(-1)?.path, path)
     }
@@ -105,13 +102,13 @@ describe('the addresses of an engine', () => {
   })
 
   it('receive the key in api_key_env as a bearer token', async (t) => {
-    const { weir, engine } = await chatStage(t, { engine: { api_key_env: 'ENGINE_KEY' } })
+    const { weir, engine } = await sharedStage(t, { engine: { api_key_env: 'ENGINE_KEY' } })
     await weir.chat({})
     assert.equal(engine.calls[0]?.headers.authorization, 'Bearer engine-secret')
   })
 
   it('reuse connections', async (t) => {
-    const { weir, engine } = await chatStage(t)
+    const { weir, engine } = await sharedStage(t)
     for (let sent = 0; sent < 20; sent++) await (await weir.chat({ stream: sent % 2 === 0 })).text()
     assert.equal(engine.calls.length, 20)
     // One for the calls. The health probe may have opened another.
@@ -119,7 +116,7 @@ describe('the addresses of an engine', () => {
   })
 
   it('tolerate a connection that the engine closed in the meantime', async (t) => {
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       script: {
         handle(_call, response) {
           response.setHeader('connection', 'close')
@@ -316,9 +313,10 @@ describe('an engine with several addresses', () => {
   })
 })
 
+// Each test has a service of its own: they run side by side, because they wait.
 describe('the health and the timeouts of engines', { concurrency: true }, () => {
   it('an address that fails its probes gets no calls until it is back', async (t) => {
-    const { weir, engines } = await fleet(t, [{}, {}])
+    const { weir, engines } = await fleet(t, [{}, {}], { config: {} })
     const [first] = engines
     assert.ok(first)
     assert.equal((await weir.chat({})).status, 200)
@@ -481,7 +479,7 @@ describe('callers that disconnect from engines', () => {
   for (const [when, script] of Object.entries(cases)) {
     for (const stream of [true, false]) {
       it(`the engine call is aborted at once: ${when}${stream ? '' : ', not streaming'}`, async (t) => {
-        const { weir, engine } = await chatStage(t, { script })
+        const { weir, engine } = await sharedStage(t, { script })
         const client = await rawClient(weir.base)
         client.send(rawChat(weir.key, { stream }))
         await engine.arrived(1)
@@ -498,7 +496,7 @@ describe('callers that disconnect from engines', () => {
 
   it('[Q2] a request that leaves the queue never reaches the engine, and frees its place', async (t) => {
     const held = gate()
-    const { weir, engine } = await chatStage(t, {
+    const { weir, engine } = await sharedStage(t, {
       script: heldBy(held),
       limits: { max_concurrent_requests: 1, max_queue_depth: 1 },
     })
@@ -526,7 +524,7 @@ describe('the place of an engine call in the lane', () => {
     it(`is free when the engine is done, before the row is durable${stream ? ', streaming' : ''}`, async (t) => {
       const { opened, open } = gate()
       const hold = { afterTokens: 0, until: opened }
-      const { weir, engine } = await chatStage(t, { script: { hold }, limits: { max_concurrent_requests: 1 } })
+      const { weir, engine } = await sharedStage(t, { script: { hold }, limits: { max_concurrent_requests: 1 } })
       const disk = journalDisk(t, weir.dataDir)
       const client = await rawClient(weir.base)
       client.send(rawChat(weir.key, { stream }))
@@ -643,7 +641,7 @@ describe('the error statuses of engines', () => {
   ]
 
   it('[X1][X2] become our codes and messages, streaming or not, and nothing is billed', async (t) => {
-    const { weir, engine } = await chatStage(t)
+    const { weir, engine } = await sharedStage(t)
     for (const [what, refuse, [status, code, param, retryAfter], message] of cases) {
       for (const stream of [false, true]) {
         engine.script = { refuse }
@@ -664,7 +662,7 @@ describe('the error statuses of engines', () => {
   })
 
   it('[X1] an unusable answer is an error', async (t) => {
-    const { weir, engine } = await chatStage(t)
+    const { weir, engine } = await sharedStage(t)
     const bodies: readonly unknown[] = [
       'Hello',
       '',
@@ -692,7 +690,7 @@ describe('engines of a catalog that changes', () => {
   it('[C9] requests that run or wait while the engine’s address changes are served', async (t) => {
     const held = gate()
     const limits = { max_concurrent_requests: 1 }
-    const { weir, engine } = await chatStage(t, { script: heldBy(held), limits })
+    const { weir, engine } = await sharedStage(t, { script: heldBy(held), limits })
     const other = await scriptedEngine()
     t.after(() => other.close())
     const first = weir.chat({})

@@ -10,7 +10,7 @@ import { scriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
 
-const ROUNDS = runLength(2, 4)
+const ROUNDS = runLength(1, 4)
 const CALLERS = 16
 const ANSWERS_A_ROUND = 25
 

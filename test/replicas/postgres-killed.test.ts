@@ -3,6 +3,6 @@ import { killServicesAndPostgres } from '../support/killed-services.ts'
 
 describe('three services on one PostgreSQL and one Redis', () => {
   it('lose and duplicate no row when they are killed under load, and PostgreSQL with them', async () => {
-    await killServicesAndPostgres(2)
+    await killServicesAndPostgres(1)
   })
 })

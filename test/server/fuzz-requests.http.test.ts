@@ -90,17 +90,17 @@ function checkError(status: number, json: unknown): void {
 }
 
 const publicKinds: readonly (readonly [name: string, count: number, make: RequestMaker])[] = [
-  ['JSON bodies', runLength(200, 4000), requests.jsonBody],
-  ['JSON bodies with wrong bytes', runLength(80, 1500), requests.rawBody],
-  ['requests that end in the middle', runLength(100, 800), requests.cutRequest],
-  ['odd headers', runLength(100, 800), requests.oddHeader],
-  ['odd methods, paths and queries', runLength(150, 1500), requests.publicTarget],
+  ['JSON bodies', runLength(100, 4000), requests.jsonBody],
+  ['JSON bodies with wrong bytes', runLength(40, 1500), requests.rawBody],
+  ['requests that end in the middle', runLength(50, 800), requests.cutRequest],
+  ['odd headers', runLength(50, 800), requests.oddHeader],
+  ['odd methods, paths and queries', runLength(75, 1500), requests.publicTarget],
   ['forms', runLength(25, 1600), requests.form],
-  ['bytes that are hardly HTTP', runLength(80, 500), requests.rawHttp],
+  ['bytes that are hardly HTTP', runLength(40, 500), requests.rawHttp],
 ]
 const adminKinds: readonly (readonly [name: string, count: number, make: RequestMaker])[] = [
-  ['operator requests with odd methods, paths and queries', runLength(100, 800), requests.adminTarget],
-  ['operator requests with odd bodies', runLength(120, 1000), requests.adminBody],
+  ['operator requests with odd methods, paths and queries', runLength(50, 800), requests.adminTarget],
+  ['operator requests with odd bodies', runLength(60, 1000), requests.adminBody],
 ]
 
 describe(`a fuzz of requests, WEIR_SEED=${seed}`, () => {

@@ -10,7 +10,7 @@ import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { noUsage, rate, type PriceList, type Usage } from '../../src/billing/rating/rating.ts'
 import type { PriceVersion, Workspace } from '../../src/workspaces/workspace.ts'
 import type { Store } from '../../src/store/store.ts'
-import { openStore } from '../../src/store/open.ts'
+import { openStoreHere } from '../../src/store/open.ts'
 
 /** A real store with a clock that the test sets, so that rows, prices and invoices can be of any time. */
 export interface TestBooks {
@@ -37,7 +37,7 @@ export const seller: Seller = {
 
 export async function testBooks(now: number): Promise<TestBooks> {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-books-'))
-  const store = await openStore({ dataDir, exclusive: false })
+  const store = await openStoreHere({ dataDir, exclusive: false })
   const clock = { now: () => books.now, monotonic: () => 0 }
   const accounts = await openAccounts(store, clock, memoryChanges())
   let lastId = 0

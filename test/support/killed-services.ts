@@ -24,7 +24,7 @@ export async function killServicesAndPostgres(kills: number, pooling?: PgBouncer
   const postgres = opened.adopt(await startPostgres(), (it) => it.remove())
   const redis = opened.adopt(await startRedis(), (it) => it.remove())
   const engine = opened.adopt(await scriptedEngine(), (it) => it.close())
-  engine.script = { tokens: ['a', 'b', 'c', 'd'], tokenMs: 15, promptTokens: 17, continuousUsage: true }
+  engine.script = { tokens: ['a', 'b', 'c', 'd'], tokenMs: 50, promptTokens: 17, continuousUsage: true }
   let databaseUrl = await postgres.createDatabase()
   if (pooling) {
     const pooler = opened.adopt(await startPgBouncer(postgres, pooling), (it) => it.remove())

@@ -1,5 +1,5 @@
 import type { LedgerRow } from '../../src/ledger/rows.ts'
-import { openStore } from '../../src/store/open.ts'
+import { openStoreHere } from '../../src/store/open.ts'
 import { sampleRow } from './ledger-samples.ts'
 import type { TestWeir } from './weir.ts'
 
@@ -11,7 +11,7 @@ export async function addPastUsage(
   { dataDir }: TestWeir,
   { days, rows }: { days: number; rows: number },
 ): Promise<void> {
-  const store = await openStore({ dataDir, exclusive: false })
+  const store = await openStoreHere({ dataDir, exclusive: false })
   try {
     const [workspace] = await store.workspaces()
     const keys = await store.keys({ limit: 100 })

@@ -1,8 +1,8 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Client } from 'pg'
 import { freePort } from './free-port.ts'
 import { eventually } from './waiting.ts'
@@ -22,6 +22,11 @@ export interface PostgresServer {
   signal(name: NodeJS.Signals): void
   /** Ends it and removes its folder. */
   remove(): Promise<void>
+}
+
+interface Account {
+  readonly uid: number
+  readonly gid: number
 }
 
 const FAST = ['fsync=off', 'full_page_writes=off', 'shared_buffers=32MB', 'jit=off', 'max_connections=100']
@@ -74,11 +79,7 @@ export async function startPostgres({ tls }: { readonly tls?: string } = {}): Pr
     await over
   }
 
-  execFileSync(join(programs, 'initdb'), ['-D', data, '-U', 'weir', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    cwd: folder,
-    ...account,
-  })
+  execFileSync('cp', ['-r', newCluster(programs, folder, account), data], { cwd: folder, ...account })
   if (tls !== undefined) {
     const name = tls.includes('.') ? `IP:${tls}` : `DNS:${tls}`
     const options = ['-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', `/CN=${tls}`]
@@ -110,6 +111,30 @@ export async function startPostgres({ tls }: { readonly tls?: string } = {}): Pr
   }
 }
 
+/**
+ * A cluster that was never started, to be copied: making one takes a second of processor time. It stays in the folder for
+ * temporary files, for the next server and the next run.
+ */
+function newCluster(programs: string, folder: string, account: Account | undefined): string {
+  const user = account?.uid ?? process.getuid?.()
+  const cluster = join(dirname(folder), `weir-new-cluster-${user}${programs.replaceAll('/', '-')}`)
+  if (existsSync(cluster)) return cluster
+  const made = join(folder, 'made')
+  const options = ['-U', 'weir', '-A', 'trust', '-E', 'UTF8', '--wal-segsize=1', '--no-sync']
+  execFileSync(join(programs, 'initdb'), ['-D', made, ...options], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    cwd: folder,
+    ...account,
+  })
+  try {
+    renameSync(made, cluster)
+  } catch (error) {
+    // Another process has made it in the meantime.
+    if (!existsSync(cluster)) throw error
+  }
+  return cluster
+}
+
 /** Debian keeps the programs of each version in a folder of their own, outside the path. */
 function programsFolder(): string {
   const versions = '/usr/lib/postgresql'
@@ -121,7 +146,7 @@ function programsFolder(): string {
 }
 
 /** PostgreSQL refuses to run as root, so root runs it as the account that its package makes. */
-export function unprivilegedAccount(): { readonly uid: number; readonly gid: number } | undefined {
+export function unprivilegedAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined
   const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
   return { uid: idOf('-u'), gid: idOf('-g') }

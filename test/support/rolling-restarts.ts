@@ -26,7 +26,7 @@ export interface RollingFigures {
  */
 export async function rollingRestarts(restarts: number): Promise<RollingFigures> {
   const [redis, postgres, engine] = await Promise.all([startRedis(), startPostgres(), scriptedEngine()])
-  engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 30 }
+  engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 60 }
   const database = await postgres.createDatabase()
   const config = stageConfig([engine.url], {
     limits: { max_concurrent_requests: CONCURRENCY, max_queue_depth: 500, max_wait_ms: 60_000 },

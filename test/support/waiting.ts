@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Polls a condition until it holds. On timeout, the error names the condition. The pause between two polls is three times as
+ * Polls a condition until it holds. On timeout, the error names the condition. The pause between two polls is six times as
  * long as a poll takes: some conditions run commands, and polling them without a pause would starve the process under test.
  */
 export async function eventually(what: string, isSo: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
@@ -10,7 +10,7 @@ export async function eventually(what: string, isSo: () => boolean | Promise<boo
     const from = performance.now()
     if (await isSo()) return
     if (performance.now() > until) throw new Error(`not within ${ms} ms: ${what}`)
-    await sleep(5 + 3 * (performance.now() - from))
+    await sleep(5 + 6 * (performance.now() - from))
   }
 }
 

@@ -20,15 +20,22 @@ const read = (name: string): string => readFileSync(new URL(`./${name}`, import.
 const style = pageFile('/docs/docs.css', 'text/css; charset=utf-8', tokens + read('docs.css'))
 const script = pageFile('/docs/docs.js', 'text/javascript; charset=utf-8', read('docs.js'))
 
-/** The OpenAPI document and the docs page of a list of routes. Both are generated once, at the start. */
+/**
+ * The OpenAPI document and the docs page of a list of routes. Each is generated for its first reader: they would be a fifth
+ * of the work of a start.
+ */
 export function documentationRoutes(api: ApiDescription, routes: readonly Route[]): readonly OpenRoute[] {
-  const document = JSON.stringify(openApiDocument(api, routes))
-  const pageAt = docsPage(api, routes, { style: style.address, script: script.address })
+  let document: string | undefined
+  let pageAt: ((origin: string) => string) | undefined
   return [
-    openRoute(api.documentPath, async (exchange) => exchange.sendJson(document)),
-    openRoute('/docs', async (exchange) =>
-      exchange.send(200, 'text/html; charset=utf-8', pageAt(originOf(exchange.request)), PAGE_HEADERS),
-    ),
+    openRoute(api.documentPath, async (exchange) => {
+      document ??= JSON.stringify(openApiDocument(api, routes))
+      exchange.sendJson(document)
+    }),
+    openRoute('/docs', async (exchange) => {
+      pageAt ??= docsPage(api, routes, { style: style.address, script: script.address })
+      exchange.send(200, 'text/html; charset=utf-8', pageAt(originOf(exchange.request)), PAGE_HEADERS)
+    }),
     pageFileRoute(style),
     pageFileRoute(script),
   ]

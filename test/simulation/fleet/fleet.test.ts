@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { play, type Fleet, type Result } from './fleet.ts'
+import { play, type Fleet } from './fleet.ts'
 import * as held from './held-out-loads.ts'
 import * as loads from './loads.ts'
-import type { PolicyName } from './policies.ts'
 
 /** The short form of `npm run bench -- fleet`, whose table is in docs/guides/warm-prefixes.md. */
 const fleet = (engines: number, replicas: number): Fleet => ({ engines, replicas, cacheTokens: 200_000, seed: 9 })
-
-function results(load: loads.Load, where: Fleet): Record<'least busy' | 'prefix' | 'oracle', Result> {
-  const of = (policy: PolicyName): Result => play(load, policy, where)
-  return { 'least busy': of('least busy'), prefix: of('prefix'), oracle: of('oracle') }
-}
 
 describe('a simulated fleet that chooses addresses by prefix', () => {
   for (const [load, where] of [
@@ -23,7 +17,11 @@ describe('a simulated fleet that chooses addresses by prefix', () => {
     [held.ownDocuments(110, 90), fleet(4, 1)],
   ] as const) {
     it(`has nine tenths of the possible hits: ${load.name}, ${where.replicas} replicas`, () => {
-      const { 'least busy': busy, prefix, oracle } = results(load, where)
+      const [busy, prefix, oracle] = [
+        play(load, 'least busy', where),
+        play(load, 'prefix', where),
+        play(load, 'oracle', where),
+      ]
       assert.ok(prefix.hitRate >= oracle.hitRate * 0.9, `${prefix.hitRate} of ${oracle.hitRate}`)
       assert.ok(prefix.requestsPerSecond > busy.requestsPerSecond * 1.1)
     })
@@ -38,7 +36,7 @@ describe('a simulated fleet that chooses addresses by prefix', () => {
     held.quietTenants(113, 400),
   ]) {
     it(`is as fast as one that chooses the least busy: ${load.name}`, () => {
-      const { 'least busy': busy, prefix } = results(load, fleet(4, 1))
+      const [busy, prefix] = [play(load, 'least busy', fleet(4, 1)), play(load, 'prefix', fleet(4, 1))]
       assert.ok(prefix.requestsPerSecond >= busy.requestsPerSecond * 0.98, JSON.stringify({ prefix, busy }))
     })
   }
