@@ -172,7 +172,7 @@ describe('weir migrate and weir journal ship', () => {
       await books.store.close()
       const differing = await server.createDatabase()
       const move = await openMove(books.dataDir, differing)
-      await move.to.createWorkspace({ id: 'ws_other', name: 'other', requestsPerMinute: null, createdAt: 1 })
+      await move.to.createWorkspace({ id: 'a', name: 'other', requestsPerMinute: null, createdAt: 1 })
       await move.close()
       const refused = await commandLine(['migrate', '--to', differing, '--data', books.dataDir])
       assert.match(refused.stderr, /^weir: rows of workspaces: 1 in .*, 2 in .*; use another, empty database\n$/)
