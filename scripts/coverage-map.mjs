@@ -8,9 +8,11 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root } from './bootstrap.mjs'
-import { copyOfTree, firstFailure, isUnitTest } from './test-runs.mjs'
+import { copyOfTree, failedTitle, firstFailure, isUnitTest } from './test-runs.mjs'
 
 const TEST_MS_MAX = 600_000
+/** A file with more tests that fail without any mutant is left out. */
+const SKIPPED_MAX = 5
 
 export const hashOf = (text) => createHash('sha256').update(text).digest('hex').slice(0, 16)
 const hashOfFile = (file) => hashOf(readFileSync(join(root, file)))
@@ -22,7 +24,7 @@ export async function updateMap(folder, tests, { jobs, progress }) {
   const stale = tests.filter((test) => {
     const record = recordOf(folder, test)
     // A test that failed may have done so because the machine was busy.
-    return record?.hash !== hashOfFile(test) || record.failure !== undefined
+    return record?.hash !== hashOfFile(test) || record.failure !== undefined || record.skipped?.length > 0
   })
   if (stale.length === 0) return
   // The quick ones first: a part of the map is of use too.
@@ -34,7 +36,8 @@ export async function updateMap(folder, tests, { jobs, progress }) {
       for (let test = stale.shift(); test; test = stale.shift()) {
         const record = await measured(copy, test, join(folder, 'sources'))
         writeFileSync(recordFile(folder, test), JSON.stringify(record))
-        const note = record.failure ? `  fails: ${record.failure}` : ''
+        const skipped = record.skipped.length > 0 ? `  without: ${record.skipped.join(', ')}` : ''
+        const note = record.failure ? `  fails: ${record.failure}` : skipped
         progress(`measured ${total - stale.length}/${total}  ${record.seconds} s  ${test}${note}`)
       }
     } finally {
@@ -51,10 +54,22 @@ function recordOf(folder, test) {
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined
 }
 
+/** Tests of the file that fail, because something is missing on this machine, are skipped: the others are of use. */
 async function measured(copy, test, sourcesFolder) {
+  const skipped = []
+  for (;;) {
+    const record = await measuredWithout(skipped, copy, test, sourcesFolder)
+    const title = record.failure && failedTitle(record.failure)
+    if (title === undefined || skipped.includes(title) || skipped.length === SKIPPED_MAX) return record
+    skipped.push(title)
+  }
+}
+
+async function measuredWithout(skipped, copy, test, sourcesFolder) {
   const raw = mkdtempSync(join(copy.temporary, 'v8'))
   const started = Date.now()
-  const failure = await firstFailure(copy, [test], { msMax: TEST_MS_MAX, environment: { NODE_V8_COVERAGE: raw } })
+  const environment = { NODE_V8_COVERAGE: raw }
+  const failure = await firstFailure(copy, [test], { msMax: TEST_MS_MAX, environment, skipped })
   const seconds = (Date.now() - started) / 1000
   const scripts = new Map()
   for (const file of readdirSync(raw)) {
@@ -71,7 +86,7 @@ async function measured(copy, test, sourcesFolder) {
     writeFileSync(join(sourcesFolder, hash), text)
     sources[path] = { hash, ...coverageOf(seen, text.length) }
   }
-  return { test, hash: hashOf(readFileSync(join(copy.tree, test))), seconds, failure, sources }
+  return { test, hash: hashOf(readFileSync(join(copy.tree, test))), seconds, failure, skipped: [...skipped], sources }
 }
 
 /** A process that was killed may have left half a file. */

@@ -86,11 +86,11 @@ const TABLE_LENGTH_MIN = 6
  * The mutants of the files below the folders (or of single files), in an order that depends on the seed and on each
  * mutant alone: a change elsewhere in the tree does not change the sample.
  */
-export function mutantsOf(paths, seed) {
-  const checker = typeChecker()
+export function mutantsOf(paths, seed, directory = root) {
+  const checker = typeChecker(directory)
   const mutants = paths.flatMap((path) => {
     const seen = new Map()
-    const text = readFileSync(join(root, path), 'utf8')
+    const text = readFileSync(join(directory, path), 'utf8')
     const edits = path.endsWith('.lua') ? textEdits(text, 0, LUA_RULES, 'lua') : editsOf(checker.parse(path), text)
     return edits.map((edit) => {
       const { before, after } = linesOf(text, edit)
@@ -138,19 +138,19 @@ function linesOf(text, { start, end, replacement }) {
 }
 
 /** Parses files, and says whether a mutant passes the type checker, in its own file and in those that import it. */
-function typeChecker() {
+function typeChecker(directory) {
   const changed = new Map()
-  const api = new API({ cwd: root, fs: { readFile: (file) => changed.get(file) } })
-  const config = join(root, 'tsconfig.json')
+  const api = new API({ cwd: directory, fs: { readFile: (file) => changed.get(file) } })
+  const config = join(directory, 'tsconfig.json')
   const importers = importersOfSources()
   let project = api.updateSnapshot({ openProjects: [config] }).getProject(config)
   let file = ''
   return {
-    parse: (path) => project.program.getSourceFile(join(root, path)),
+    parse: (path) => project.program.getSourceFile(join(directory, path)),
     compiles(mutant) {
       if (mutant.file.endsWith('.lua')) return true
       const previous = file
-      file = join(root, mutant.file)
+      file = join(directory, mutant.file)
       changed.clear()
       changed.set(file, mutatedText(readFileSync(file, 'utf8'), mutant))
       project = api.updateSnapshot({ fileChanges: { changed: [previous, file] } }).getProject(config)
@@ -240,10 +240,11 @@ function isNote(node, textOf) {
   return node.kind === SyntaxKind.ExpressionStatement && /^(\w+\.)*log(ger)?\??\.(debug|info)\(/.test(textOf(node))
 }
 
-/** Examples and descriptions of the API, help texts, and the cause of an error, which a stack trace shows. */
+/** Examples and descriptions of the API, help texts, and the cause of an error, which only the log shows. */
 function isForPeople({ kind, name, parent }) {
   return (
-    (kind === SyntaxKind.ObjectLiteralExpression && parent.expression?.text === 'jsonResponse') ||
+    (kind === SyntaxKind.ObjectLiteralExpression && /^(jsonResponse|spreadSchema)$/.test(parent.expression?.text)) ||
+    (kind === SyntaxKind.ShorthandPropertyAssignment && name.text === 'cause') ||
     ((kind === SyntaxKind.VariableDeclaration || kind === SyntaxKind.FunctionDeclaration) &&
       /(Example|^HELP|[hH]elp)$/.test(name.text ?? '')) ||
     (kind === SyntaxKind.PropertyAssignment && /^(description|summary|examples?|help|cause)$/.test(name.text ?? ''))
@@ -301,7 +302,7 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       add('operator', node.end - 2, node.end, textOf(node).endsWith('++') ? '--' : '++')
       break
     case SyntaxKind.NumericLiteral: {
-      if (node.parent.parent?.kind === SyntaxKind.ArrayBindingPattern) break
+      if (isNeverUsed(node, textOf)) break
       const value = Number(textOf(node).replaceAll('_', ''))
       // A timer that is a millisecond late, or a buffer that is a byte longer, is no fault.
       // An order is not more than after: `one < other ? -1 : 1`.
@@ -310,7 +311,7 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       )
       if (value < 100 && !isOrder) replace('constant', node, String(value + 1))
       if (value > 1) replace('constant', node, String(value * 1000))
-      else replace('constant', node, String(1 - value))
+      if (value === 1) replace('constant', node, '0')
       break
     }
     case SyntaxKind.BigIntLiteral:
@@ -324,8 +325,7 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       break
     case SyntaxKind.StringLiteral:
     case SyntaxKind.NoSubstitutionTemplateLiteral:
-      // `const [name = ''] = …` satisfies the type checker, and there is a name.
-      if (node.parent.parent?.kind === SyntaxKind.ArrayBindingPattern) break
+      if (isNeverUsed(node, textOf)) break
       mutateText(node, { add, replace, textOf, start })
       break
     case SyntaxKind.TemplateExpression:
@@ -374,6 +374,23 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
   }
 }
 
+/** A value that only satisfies the type checker. An index that nothing around it compares with the length is no such. */
+function isNeverUsed(node, textOf) {
+  const { parent } = node
+  // `const [name = ''] = …`: there is a name.
+  if (parent.parent?.kind === SyntaxKind.ArrayBindingPattern) return true
+  if (parent.kind !== SyntaxKind.BinaryExpression || textOf(parent.operatorToken) !== '??') return false
+  if (parent.right !== node) return false
+  const left = textOf(parent.left)
+  // A character has a first code point, and a text has a first line.
+  if (/^character\.codePointAt\(0\)$|\.split\('.+', 1\)\[0\]$/.test(left)) return true
+  if (parent.left.kind !== SyntaxKind.ElementAccessExpression) return false
+  const within = `${textOf(parent.left.argumentExpression)} < ${textOf(parent.left.expression)}.length`
+  for (let it = parent; it && !isFunction(it); it = it.parent)
+    if (it.kind === SyntaxKind.ForStatement && textOf(it.condition ?? it) === within) return true
+  return false
+}
+
 /** Words for people hold spaces and are left alone, and so are names of events; other names, codes and SQL are not. */
 function mutateText(node, { add, replace, textOf, start }) {
   const text = textOf(node)
@@ -398,7 +415,7 @@ function mutateCall(node, { replace, add, textOf, sourceFile }) {
   const other = name.kind === SyntaxKind.Identifier ? METHODS[textOf(name)] : undefined
   if (other) replace('method', name, other)
   // The order makes no difference to these.
-  if (/^Math\.(min|max)$/.test(textOf(node.expression))) return
+  if (/^Math\.(min|max|imul)$/.test(textOf(node.expression))) return
   const list = node.arguments ?? []
   for (const [index, argument] of list.entries()) {
     const next = list[index + 1]

@@ -37,7 +37,8 @@ place. A mutant is killed when a test fails. Mutants that the type checker or th
 The first run measures which tests reach what, which takes as long as all tests. Later runs measure only test files that
 have changed. The folder given by --cache holds that map and the results: an interrupted run goes on where it stopped,
 and a mutant that survived meets only tests that are new or changed. To run elsewhere, take along the tree, node_modules
-and that folder; nothing is fetched. A test that fails there without any mutant (no PostgreSQL, no Redis) kills none.
+and that folder; nothing is fetched. A test that fails there without any mutant (no PostgreSQL, no Redis) kills none;
+the others of its file do.
 
   killed      a test fails
   survived    every test that reaches it passes (or the first ones do, up to --test-seconds)
@@ -133,10 +134,11 @@ function rowOf(file) {
 function testsFor(mutant) {
   const isScript = mutant.file.endsWith('.lua')
   const mentions = (test) => (isScript ? readsScript(test, mutant.file) : textOf(test).includes(`/${mutant.file}'`))
-  const tests = reachingTests(mutant).map(({ test, hash, seconds }) => ({
+  const tests = reachingTests(mutant).map(({ test, hash, seconds, skipped }) => ({
     test,
     hash,
     seconds,
+    skipped,
     isDirect: mentions(test),
   }))
   return tests.sort((a, b) => Number(b.isDirect) - Number(a.isDirect) || a.seconds - b.seconds)
@@ -299,13 +301,14 @@ async function tryMutant(copy, mutant, tests, clean) {
     tried,
     seconds: Math.round((Date.now() - started) / 1000),
   })
-  for (const { test, hash, seconds } of tests) {
+  for (const it of tests) {
+    const { test, hash } = it
     writeFileSync(path, mutatedText(text, mutant))
-    const failure = await run(copy, test, seconds)
+    const failure = await run(copy, it)
     writeFileSync(path, text)
     if (failure) {
       // A test that fails without the mutant too says nothing about it.
-      if (!clean.has(test)) clean.set(test, run(copy, test, seconds))
+      if (!clean.has(test)) clean.set(test, run(copy, it))
       if ((await clean.get(test)) !== undefined) continue
     }
     tried[test] = hash
@@ -317,8 +320,8 @@ async function tryMutant(copy, mutant, tests, clean) {
   return hangs.length > 0 ? end('hung', hangs[0]) : end('survived')
 }
 
-function run(copy, test, seconds) {
-  return firstFailure(copy, [test], { msMax: 60_000 + 4000 * seconds })
+function run(copy, { test, seconds, skipped }) {
+  return firstFailure(copy, [test], { msMax: 60_000 + 4000 * seconds, skipped })
 }
 
 function described({ id, kind, file, line, within, before, after }) {

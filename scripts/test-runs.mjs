@@ -166,9 +166,9 @@ export function endRunningTests() {
 
 /**
  * Runs the tests until one fails, and names it; undefined if all pass. A single file runs without a process of the
- * test runner around it.
+ * test runner around it. `skipped`: titles of tests that are left out.
  */
-export function firstFailure({ tree, temporary }, tests, { msMax, environment = {} }) {
+export function firstFailure({ tree, temporary }, tests, { msMax, environment = {}, skipped = [] }) {
   return new Promise((resolve) => {
     // A fresh folder each time: what an earlier run left there may still be written to.
     const temporaryHere = mkdtempSync(join(temporary, 't'))
@@ -176,7 +176,8 @@ export function firstFailure({ tree, temporary }, tests, { msMax, environment = 
     // A test that waits in vain fails by itself, as it does in `npm test`. One that never lets go of the thread does not.
     const runner = tests.length === 1 ? [`--test-timeout=${msMax * 0.75}`] : ['--test', '--test-concurrency=2']
     // A process group of its own, so that whatever the tests start ends with them.
-    const child = spawn(runtime(), [...runner, '--test-reporter=tap', ...tests], {
+    const skips = skipped.map((title) => `--test-skip-pattern=${RegExp.escape(title)}`)
+    const child = spawn(runtime(), [...runner, ...skips, '--test-reporter=tap', ...tests], {
       cwd: tree,
       env: { ...process.env, TMPDIR: temporaryHere, NODE_TEST_CONTEXT: undefined, ...environment },
       detached: true,
@@ -224,6 +225,11 @@ function endStragglers(temporary) {
       // It has ended, or belongs to another user.
     }
   }
+}
+
+/** The title of the test that failed; undefined if the file failed as a whole. */
+export function failedTitle(failure) {
+  return /"(.*)"$/.exec(failure)?.[1]?.replaceAll(/\\(.)/g, '$1')
 }
 
 /** True if the tests ran past their limit instead of failing. */

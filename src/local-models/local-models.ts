@@ -7,7 +7,7 @@ import { downloadQueue, type DownloadEnd } from './download-queue.ts'
 import { bothStates, modelFiles, type FilesState, type PullProgress, type Removal } from './files/model-files.ts'
 import { pullInChild } from './files/pull-in-child.ts'
 import { INSTALLATION, runtimeFiles, RUNTIME_NAME } from './files/runtime-files.ts'
-import { findModel, manifest, modelBytes, runtimeBytes, whyUnknown } from './installed.ts'
+import { findModel, hostProgram, manifest, modelBytes, runtimeBytes, whyUnknown } from './installed.ts'
 import { embeddedEngine } from './embedded-engine.ts'
 import { engineLimits, thisMachine, type Machine } from './machine-limits.ts'
 import { engineSupervisor, type SupervisorOptions } from './supervisor.ts'
@@ -77,7 +77,13 @@ export function localModels(options: {
   const limits = engineLimits(machine)
   // Short, because a unix socket's path is limited to about 100 characters. The first host that starts creates it.
   const socketDirectory = join(tmpdir(), `weir-${randomUUID()}`)
-  const supervisor = engineSupervisor({ socketDirectory, modelsDirectory: directory, ...limits, log: options.log })
+  const supervisor = engineSupervisor({
+    hostProgram,
+    socketDirectory,
+    modelsDirectory: directory,
+    ...limits,
+    log: options.log,
+  })
   const states = new Map<string, FilesState>()
   let runtimeState: FilesState = 'missing'
   /** Where the events of downloads go. */

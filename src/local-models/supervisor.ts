@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type Dispatcher } from 'undici'
-import { hostProgram } from './installed.ts'
+import { backoffMs } from '../shared/backoff.ts'
 import type { LoadedModel, RuntimeName } from '../../packages/local-models/contract.ts'
 
 export interface SupervisorOptions {
+  /** The program that each host runs. */
+  readonly hostProgram: string
   /** The sockets are created here. Keep the path short: a unix socket's path is limited to about 100 characters. */
   readonly socketDirectory: string
   readonly modelsDirectory: string
@@ -68,7 +70,7 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
   async function start(runtime: RuntimeName): Promise<void> {
     const host = hosts[runtime]
     await mkdir(socketDirectory, { recursive: true, mode: 0o700 })
-    const child = fork(hostProgram, hostArguments(runtime, socketPath(runtime), options, host.gpu), {
+    const child = fork(options.hostProgram, hostArguments(runtime, socketPath(runtime), options, host.gpu), {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: [],
     })
@@ -91,10 +93,11 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
     delete host.ready
     if (stopping || code === 0) return
     host.crashes = Date.now() - startedAt > HEALTHY_MS ? 1 : host.crashes + 1
-    host.retryAt = Date.now() + backoffMs(host.crashes)
+    const pauseMs = backoffMs(host.crashes, FIRST_BACKOFF_MS, MAX_BACKOFF_MS)
+    host.retryAt = Date.now() + pauseMs
     // A failing GPU or driver makes native code abort, and it would fail every request. The CPU can do the work.
     if (host.crashes > 1 && (signal === 'SIGABRT' || signal === 'SIGSEGV')) host.gpu = false
-    const next = `can start again in ${backoffMs(host.crashes)} ms${host.gpu ? '' : ', without the GPU'}`
+    const next = `can start again in ${pauseMs} ms${host.gpu ? '' : ', without the GPU'}`
     log({ runtime, level: 'warn', message: `engine host ended (${signal ?? code}); ${next}` })
   }
 
@@ -124,9 +127,8 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
     }
   }
 
-  /** undefined if no host is running, or it does not answer. */
+  /** undefined if no host answers. */
   async function ask(runtime: RuntimeName, request: Dispatcher.RequestOptions): Promise<unknown> {
-    if (!hosts[runtime].child) return undefined
     const limits = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS, connect: { timeout: ANSWER_MS } }
     const client = new Client('http://host', { socketPath: socketPath(runtime), ...limits })
     try {
@@ -160,10 +162,6 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
 
 function newHost(): Host {
   return { crashes: 0, retryAt: 0, gpu: true }
-}
-
-function backoffMs(crashes: number): number {
-  return Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (crashes - 1))
 }
 
 function hostArguments(runtime: RuntimeName, socket: string, options: SupervisorOptions, gpu: boolean): string[] {

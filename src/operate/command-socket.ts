@@ -59,14 +59,12 @@ export async function listenForCommands(
     }
     if (request.method === 'POST' && pathname === '/reconciled') {
       commands.reconciled(Number(searchParams.get('problems')))
-      return response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
+      return send(response, 200, {})
     }
     if (request.method === 'POST' && pathname === '/console-link') {
       return sendLink(commands, searchParams.get('workspace') ?? undefined, response)
     }
-    void answer(`${request.method} ${request.url}`, commands).then(({ status, body }) =>
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body)),
-    )
+    void answer(`${request.method} ${request.url}`, commands).then(({ status, body }) => send(response, status, body))
   })
   const socket = await listenInPrivate(server, dataDir)
   return {
@@ -114,39 +112,38 @@ async function answer(
   }
 }
 
+function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'Content-Type': 'application/json' }).end(`${JSON.stringify(body)}\n`)
+}
+
 function lend(commands: ServiceCommands, query: URLSearchParams, response: ServerResponse): void {
   try {
     const { key, end } = commands.lendKey(query.get('workspace') ?? '', query.get('key') ?? undefined)
     response.once('close', end)
     response.writeHead(200, { 'Content-Type': 'application/json' }).write(`${JSON.stringify({ key })}\n`)
   } catch (error) {
-    response.writeHead(400, { 'Content-Type': 'application/json' })
-    response.end(`${JSON.stringify({ error: (error as Error).message })}\n`)
+    send(response, 400, { error: (error as Error).message })
   }
 }
 
 function removeModel(commands: ServiceCommands, slug: string, response: ServerResponse): void {
-  response.setHeader('Content-Type', 'application/json')
   commands.removeModel(slug).then(
-    (removed) => response.writeHead(200).end(JSON.stringify(removed)),
-    (error: Error) => response.writeHead(409).end(JSON.stringify({ error: error.message })),
+    (removed) => send(response, 200, removed),
+    ({ message }: Error) => send(response, 409, { error: message }),
   )
 }
 
 function sendLink({ consoleLink }: ServiceCommands, workspace: string | undefined, response: ServerResponse): void {
-  response.setHeader('Content-Type', 'application/json')
   consoleLink(workspace).then(
-    (url) => response.end(JSON.stringify({ url })),
-    (error: Error) => response.writeHead(400).end(JSON.stringify({ error: error.message })),
+    (url) => send(response, 200, { url }),
+    ({ message }: Error) => send(response, 400, { error: message }),
   )
 }
 
 function drain({ replicas }: ServiceCommands, query: URLSearchParams, response: ServerResponse): void {
-  const send = (status: number, body: object): void =>
-    void response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
   replicas.drain(query.get('name') ?? '', query.get('actor') ?? 'command').then(
-    () => send(200, { asked: true }),
-    ({ message }: Error) => send(400, { error: message }),
+    () => send(response, 200, { asked: true }),
+    ({ message }: Error) => send(response, 400, { error: message }),
   )
 }
 

@@ -118,7 +118,7 @@ function toData(document: Document, file: string): unknown {
 function lineOf(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length > 0; length--) {
     const key = path[length - 1]
-    const parent: unknown = length === 1 ? document.contents : document.getIn(path.slice(0, length - 1), true)
+    const parent: unknown = document.getIn(path.slice(0, length - 1), true)
     if (isMap(parent)) {
       const pair = parent.items.find((item) => String(item.key) === key)
       const range = (pair?.key as { range?: readonly number[] } | undefined)?.range

@@ -46,6 +46,16 @@ describe('weir migrate and weir journal ship', () => {
     journal.close()
   }
 
+  /** As if a person saw what is written to stderr. */
+  async function onTerminal(args: readonly string[]) {
+    Object.defineProperty(process.stderr, 'isTTY', { value: true, configurable: true })
+    try {
+      return await commandLine(args, { environment: { TERM: 'xterm' } })
+    } finally {
+      delete (process.stderr as Partial<NodeJS.WriteStream>).isTTY
+    }
+  }
+
   /** Books with everything in them: rows of two months, an invoice, a note, an operator's entries. */
   async function filledBooks() {
     const books = await testBooks(september.from)
@@ -119,7 +129,8 @@ describe('weir migrate and weir journal ship', () => {
         /a migration to this database is running or was interrupted: run weir migrate --to again\n$/,
       )
 
-      const moved = await commandLine(['migrate', '--to', databaseUrl, '--data', dataDir, '--json'])
+      const moved = await onTerminal(['migrate', '--to', databaseUrl, '--data', dataDir, '--json'])
+      assert.equal(moved.stderr, '', 'no progress beside JSON')
       const { rows, problems, database } = moved.json<{
         rows: Record<string, number>
         problems: number
@@ -151,6 +162,34 @@ describe('weir migrate and weir journal ship', () => {
       assert.match(nothing.stderr, /was moved to PostgreSQL/)
     } finally {
       rmSync(dataDir, { recursive: true, force: true })
+    }
+  })
+
+  it('leaves a ledger in use that differs from its copy, and shows its progress on a terminal', async () => {
+    const books = await testBooks(september.from)
+    try {
+      await books.workspace('acme')
+      await books.store.close()
+      const differing = await server.createDatabase()
+      const move = await openMove(books.dataDir, differing)
+      await move.to.createWorkspace({ id: 'a', name: 'other', requestsPerMinute: null, createdAt: 1 })
+      await move.close()
+      const refused = await commandLine(['migrate', '--to', differing, '--data', books.dataDir])
+      assert.match(refused.stderr, /^weir: rows of workspaces: 1 in .*, 2 in .*; use another, empty database\n$/)
+      takeServiceLock(books.dataDir).close()
+
+      const { code, stderr } = await onTerminal([
+        'migrate',
+        '--to',
+        await server.createDatabase(),
+        '--data',
+        books.dataDir,
+      ])
+      assert.equal(code, 0)
+      assert.match(stderr, /copying 100 %.*reconciling …/s)
+      assert.doesNotMatch(stderr, /copying \d{4}/)
+    } finally {
+      rmSync(books.dataDir, { recursive: true, force: true })
     }
   })
 

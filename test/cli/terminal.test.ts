@@ -186,12 +186,10 @@ describe('amounts', () => {
       '10 h',
       '-1 s',
     ])
-    assert.deepEqual([900, 1_300_000, 637_000_000, 5_030_000_000].map(bytesText), [
-      '1 KB',
-      '1.3 MB',
-      '637 MB',
-      '5.0 GB',
-    ])
+    const below = [1, 999_999, 9_949_999, 999_499_999].map(bytesText)
+    assert.deepEqual(below, ['1 KB', '1000 KB', '9.9 MB', '999 MB'])
+    const from = [1_000_000, 10_000_000, 1_000_000_000].map(bytesText)
+    assert.deepEqual(from, ['1.0 MB', '10 MB', '1.0 GB'])
   })
 })
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { promptHasher, type PromptBlocks } from '../../src/engines/prefix/prompt-blocks.ts'
+import { promptHasher, textHash, type PromptBlocks } from '../../src/engines/prefix/prompt-blocks.ts'
+import { saltedPrompt } from '../../src/engines/prefix/warm-prefixes.ts'
 import { chatPrompt } from '../../src/inference/chat/prompt.ts'
 import type { Deployment } from '../../src/catalog/model.ts'
 import { HEADROOM, parseJsonObject, scanJson, type JsonBody } from '../../src/shared/json/json-body.ts'
@@ -84,6 +86,52 @@ describe('the blocks of a prompt', () => {
       content: 'ok',
     }))
     assert.ok(chat(messages)!.blocks.length < 2000)
+  })
+
+  it('end after 256 characters, or with a message from a quarter of that on, and grow with the prompt', () => {
+    const ends = (...messages: readonly number[]): number[] => {
+      const hasher = promptHasher()
+      for (const length of messages) {
+        hasher.beginMessage(false)
+        hasher.text('x'.repeat(length))
+        hasher.endMessage()
+      }
+      return hasher.result().blocks.map(({ end }) => end)
+    }
+    assert.deepEqual(ends(255), [255])
+    assert.deepEqual(ends(257), [256, 257])
+    assert.deepEqual(ends(63, 1000), [256, 512, 768, 1024, 1063])
+    assert.deepEqual(ends(64, 1000), [64, 320, 576, 832, 1064])
+    const long = ends(40_000)
+    const sizes = long.map((end, index) => end - (long[index - 1] ?? 0)).slice(0, -1)
+    for (const [index, size] of sizes.entries()) {
+      assert.equal(size, Math.max(256, Math.floor((long[index - 1] ?? 0) / 64)))
+    }
+    const hasher = promptHasher()
+    hasher.image('data:,')
+    assert.deepEqual(
+      hasher.result().blocks.map(({ end }) => end),
+      [1024],
+    )
+  })
+
+  it('have the same hashes in every version, so that replicas of two versions agree', () => {
+    const hasher = promptHasher()
+    for (const [index, length] of [301, 70, 2, 999].entries()) {
+      hasher.beginMessage(index % 2 === 1)
+      hasher.text(prose(length, index + 1))
+      hasher.endMessage()
+    }
+    hasher.image('data:image/png;base64,AAAA')
+    const { blocks, ...rest } = hasher.result()
+    const text = blocks.map((block) => Object.values(block).join(' ')).join('\n')
+    assert.equal(
+      createHash('sha256').update(text).digest('hex'),
+      '9a1a4c73b377a248eac1e8698a6309b118acf9788cf74dc61f24b6343c6d2747',
+    )
+    assert.deepEqual(rest, { characters: 2396, opening: 2, previous: 3 })
+    assert.equal(textHash('http://a:8000/v1'), 186_027_638)
+    assert.deepEqual(saltedPrompt({ blocks: blocks.slice(0, 1), ...rest }, 'ws_1').keys, [2_989_157_021_479_945])
   })
 
   it('are not computed if they would be of no use', () => {

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { promptHasher, type PromptBlocks } from '../../src/engines/prefix/prompt-blocks.ts'
 import { choose } from '../../src/engines/prefix/choose.ts'
 import {
+  charactersOfBlocks,
   forget,
   learn,
   resize,
@@ -97,6 +98,27 @@ describe('the address for a prompt', () => {
     }
   })
 
+  it('changes when waiting has cost as much as computing the prefix again', () => {
+    const state = warmPrefixes(names.slice(0, 2), CAPACITY)
+    const prompt = promptOf(prose(8000, 7))
+    const warm = charactersOfBlocks(prompt, prompt.keys.length)
+    const home = send(state, prompt, [0, 0])
+    const loads = [1, 1]
+    loads[home] = 5
+    let owed = 0
+    for (let earlier = 1; ; earlier++) {
+      const choice = choose(state, prompt, loads)!
+      // The first call came without any load, and each of the others with four calls more at home.
+      owed += (prompt.characters - warm + 1024) * ((4 * (earlier - 1)) / earlier)
+      const isDue = owed >= warm * (1 + 1)
+      assert.equal(choice.index === home, !isDue, `call ${earlier}`)
+      if (earlier > 1) assert.ok(Math.abs(choice.debt!.characters - (isDue ? 0 : owed)) < 1e-6, `call ${earlier}`)
+      sent(state, choice, prompt)
+      assert.equal(state.debts.size, earlier > 1 && !isDue ? 1 : 0)
+      if (isDue) break
+    }
+  })
+
   it('is the same for replicas that do not know a prefix, even if their own calls differ by chance', () => {
     const busy = [8, 8, 8, 8]
     for (let seed = 1; seed <= 20; seed++) {
@@ -145,6 +167,32 @@ describe('the record of what an address was sent', () => {
     for (let seed = 3; seed < 50; seed++) send(state, promptOf(prose(12_000, seed)), [0])
     assert.equal(choose(state, first, [0])!.deepest, 0)
     assert.ok(state.addresses[0]!.blocks.size < 200)
+  })
+
+  it('has up to 10,000 debts and as many divided conversations', () => {
+    const state = warmPrefixes(['one'], CAPACITY)
+    for (let key = 1; key <= 10_000; key++) {
+      state.debts.set(-key, 1)
+      if (key < 10_000) state.divided.add(-key)
+    }
+    const note = (seed: number, key: number): void => {
+      const prompt = promptOf(prose(5000, seed))
+      sent(state, { ...choose(state, prompt, [0])!, isDivided: true, debt: { key, characters: 1 } }, prompt)
+    }
+    note(1, -10_000)
+    assert.deepEqual([state.debts.size, state.debts.has(-1), state.divided.size], [10_000, true, 10_000])
+    note(2, -10_001)
+    assert.deepEqual([state.debts.size, state.debts.has(-1), state.divided.size], [10_000, false, 0])
+  })
+
+  it('has a million blocks at most, for all addresses together', () => {
+    const state = warmPrefixes(['one', 'two'], Infinity)
+    const [address] = state.addresses
+    for (let key = 1; key <= 500_000; key++) address!.blocks.set(-key, 1)
+    const prompt = promptOf('x'.repeat(600))
+    sent(state, { ...choose(state, prompt, [0, 0])!, index: 0 }, prompt)
+    assert.equal(address!.blocks.size, 500_000)
+    assert.ok(!address!.blocks.has(-prompt.keys.length) && address!.blocks.has(-prompt.keys.length - 1))
   })
 
   it('is forgotten when its engine is removed', () => {

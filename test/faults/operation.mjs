@@ -177,9 +177,9 @@ export default [
   },
   {
     name: 'supervisor-backoff-never-grows',
-    file: 'src/local-models/supervisor.ts',
-    find: 'FIRST_BACKOFF_MS * 2 ** (crashes - 1)',
-    replace: 'FIRST_BACKOFF_MS * (crashes - 1)',
+    file: 'src/shared/backoff.ts',
+    find: 'firstMs * 2 ** (failures - 1)',
+    replace: 'firstMs * (failures - 1)',
     tests: ['local-models/supervisor'],
   },
   {

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { modelFiles } from '../../src/local-models/files/model-files.ts'
 import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
 import { localModels } from '../../src/local-models/local-models.ts'
 import type { Engine } from '../../src/engines/engine.ts'
@@ -36,13 +40,72 @@ describe('the models a service runs itself', () => {
     await local.close()
   })
 
-  it('wait for the packages that run them, which are fetched first', async () => {
-    const installation = join(directory, 'installation')
+  /** An installation that needs one package to run models, which is not there yet. */
+  function incompleteInstallation(): { readonly installation: string; complete(): void } {
+    const installation = mkdtempSync(join(directory, 'installation-'))
     mkdirSync(join(installation, 'packages/local-models'), { recursive: true })
     const pinned = { version: '1.0.0', integrity: 'sha512-AAAA', optional: true }
     const workspace = { optionalDependencies: { engine: '1.0.0' } }
     const lock = { packages: { 'packages/local-models': workspace, 'node_modules/engine': pinned } }
     writeFileSync(join(installation, 'package-lock.json'), JSON.stringify(lock))
+    return {
+      installation,
+      complete() {
+        mkdirSync(join(installation, 'node_modules/engine'), { recursive: true })
+        writeFileSync(join(installation, 'node_modules/engine/package.json'), '{"version":"1.0.0"}')
+      },
+    }
+  }
+
+  it('are paused, resumed and removed by the operator, in this process or another', async (t) => {
+    const hub = createServer(() => {}).listen(0, '127.0.0.1')
+    await once(hub, 'listening')
+    t.after(() => hub.close() && hub.closeAllConnections())
+    const { port } = hub.address() as AddressInfo
+    const { installation, complete } = incompleteInstallation()
+    const environment = { ...process.env, HF_ENDPOINT: `http://127.0.0.1:${port}` }
+    const models = join(directory, 'stopped')
+    const local = localModels({ directory: models, environment, installation, log: () => {} })
+    t.after(() => local.close())
+    const ended: string[] = []
+    const events = {
+      progress: () => {},
+      ready: (slug: string) => ended.push(`ready ${slug}`),
+      failed: (slug: string) => ended.push(`failed ${slug}`),
+      stopped: (slug: string) => ended.push(`stopped ${slug}`),
+    }
+    local.pullMissing([], events)
+    assert.equal(local.runtimeState(), 'not_downloaded', 'nothing needs it')
+    complete()
+    assert.equal(local.runtimeState(), 'ready')
+
+    const [first, second] = ['openai/whisper-base', 'openai/whisper-tiny'] as const
+    const stateOf = (slug: string) => {
+      const { state, isWaiting } = local.stateOf(slug)
+      return `${state}${isWaiting ? ', waiting' : ''}`
+    }
+    local.pullMissing([first, second, 'weir/starter-image'], events)
+    assert.deepEqual([first, second].map(stateOf), ['downloading', 'downloading, waiting'])
+    assert.equal(stateOf('weir/starter-image'), 'ready')
+
+    modelFiles(models, { environment }).setOrder(first, 'pause')
+    await eventually('the order of another process is followed', () => ended.length > 0)
+    assert.deepEqual(ended.splice(0), [`stopped ${first}`])
+    assert.deepEqual([first, second].map(stateOf), ['paused', 'downloading'])
+
+    local.pause(second)
+    assert.deepEqual(ended.splice(0), [`stopped ${second}`])
+    local.pullMissing([first, second], events)
+    assert.deepEqual([first, second].map(stateOf), ['paused', 'paused'], 'a paused one is not resumed by itself')
+    await local.download(second)
+    assert.equal(stateOf(second), 'downloading')
+    await local.remove(second)
+    assert.equal(stateOf(second), 'not_downloaded')
+    assert.deepEqual((await local.memory()).loaded, { onnx: [], llama: [] })
+  })
+
+  it('wait for the packages that run them, which are fetched first', async () => {
+    const { installation, complete } = incompleteInstallation()
     const environment = { ...process.env, npm_config_registry: NOWHERE }
     const local = localModels({ directory, environment, installation, log: () => {} })
     const engine = local.engine('weir/starter-image', () => ({}) as Engine)
@@ -58,8 +121,7 @@ describe('the models a service runs itself', () => {
     assert.equal(name, RUNTIME_NAME)
     assert.match(reason, /^Could not fetch the runtime of local models: .*ECONNREFUSED/)
 
-    mkdirSync(join(installation, 'node_modules/engine'), { recursive: true })
-    writeFileSync(join(installation, 'node_modules/engine/package.json'), '{"version":"1.0.0"}')
+    complete()
     await eventually('the installed package is seen', () => state() === undefined && engine.usable())
     await local.close()
   })

@@ -33,6 +33,20 @@ describe("pip's configuration", () => {
     assert.deepEqual({ url, headers }, { url: 'https://other.example/simple/', headers: {} })
   })
 
+  it('is searched in /etc, ~/.pip and XDG_CONFIG_HOME, of which the last one wins', async () => {
+    const empty = join(home, 'empty')
+    const write = async (folder: string, name: string): Promise<void> => {
+      await mkdir(folder, { recursive: true })
+      await writeFile(join(folder, 'pip.conf'), `[global]\nindex-url = https://${name}.example/simple/\n`)
+    }
+    const hostOf = async (environment: NodeJS.ProcessEnv) =>
+      new URL((await packageIndex({ HOME: empty, ...environment })).url).host
+    await write(join(empty, '.pip'), 'old')
+    assert.equal(await hostOf({}), 'old.example')
+    await write(join(empty, 'xdg', 'pip'), 'xdg')
+    assert.equal(await hostOf({ XDG_CONFIG_HOME: join(empty, 'xdg') }), 'xdg.example')
+  })
+
   it('is overridden by PIP_INDEX_URL and PIP_CERT', async () => {
     const environment = { HOME: home, PIP_INDEX_URL: 'http://near.example/x', PIP_CERT: '/near.pem' }
     assert.deepEqual(await packageIndex(environment), {

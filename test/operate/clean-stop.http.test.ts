@@ -16,6 +16,18 @@ import { within } from '../support/waiting.ts'
 function program(config: string, use: string): string {
   const of = (path: string): string => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
   return `
+    import { createHook } from 'node:async_hooks'
+    // What is repeated without keeping the process alive would be left unnoticed.
+    const open = new Map()
+    createHook({
+      init(id, type, trigger, resource) {
+        const isRepeated = type === 'Timeout' && resource._repeat !== null
+        if (!isRepeated && !/^(STATWATCHER|FSEVENTWRAP|WORKER)$/.test(type)) return
+        const place = new Error().stack.split('\\n').find((it) => it.includes('/src/') && !it.includes('node_modules'))
+        if (place) open.set(id, type + place)
+      },
+      destroy: (id) => open.delete(id),
+    }).enable()
     const { startService } = await import(${of('compose.ts')})
     const { loadConfig } = await import(${of('config.ts')})
     const config = loadConfig({ config: ${JSON.stringify(config)}, port: '0' }, { WEIR_ADMIN_PORT: '0' })
@@ -24,7 +36,7 @@ function program(config: string, use: string): string {
     await Promise.all([service.stop(), service.stop()])
     const refused = await fetch(service.url).then(() => false, () => true)
     const operatorRefused = await fetch(service.adminUrl).then(() => false, () => true)
-    process.stdout.write(JSON.stringify({ refused, operatorRefused }))`
+    process.stdout.write(JSON.stringify({ refused, operatorRefused, open: [...open.values()] }))`
 }
 
 describe('a service that has stopped', () => {
@@ -35,7 +47,9 @@ describe('a service that has stopped', () => {
     const engine = { kind: 'vllm', urls: ['http://127.0.0.1:1'] }
     const model = { id: 'a/b', categories: ['llm'], context_length: 100, serverless: { engine } }
     const files = { kind: 'local', public_url: 'http://weir.test' }
-    writeFileSync(config, JSON.stringify({ models: [model], files, images: { allowed_hosts: ['h'] } }))
+    const smtp = { host: '127.0.0.1', port: 1, from: 'weir@example.com' }
+    const parts = { files, smtp, images: { allowed_hosts: ['h'] } }
+    writeFileSync(config, JSON.stringify({ models: [model], ...parts }))
     const use = `
       const ask = (path, headers = {}) => fetch(service.url + path, { headers }).then((it) => it.text())
       await ask('/livez')
@@ -48,7 +62,7 @@ describe('a service that has stopped', () => {
     t.after(() => child.kill('SIGKILL'))
     const ended = Promise.all([text(child.stdout), once(child, 'exit')])
     const [output, [code]] = await within(60_000, 'the process ends', ended)
-    assert.deepEqual([code, JSON.parse(output)], [0, { refused: true, operatorRefused: true }])
+    assert.deepEqual([code, JSON.parse(output)], [0, { refused: true, operatorRefused: true, open: [] }])
     const data = join(folder, 'data')
     assert.equal(isServiceRunning(data), false)
     const left = readdirSync(data).filter((name) => /sock|service\.json|-wal|-shm/.test(name))

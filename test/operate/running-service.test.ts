@@ -39,7 +39,7 @@ import { listenForCommands } from '../../src/operate/command-socket.ts'
 import { workerDirectory } from '../../src/cluster/workers/directories.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { commandLine } from '../support/command-line.ts'
-import { eventually } from '../support/waiting.ts'
+import { eventually, within } from '../support/waiting.ts'
 
 function emptyFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'weir-note-'))
@@ -86,7 +86,10 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     contradictedCounts: () => [],
     cacheUse: () => [],
     metrics: async () => 'weir_build_info 1\n',
-    removeModel: async (slug) => ({ removed: [slug], alsoGone: [], freedBytes: 7 }),
+    async removeModel(slug) {
+      if (slug === '') throw new Error('There is no such model.')
+      return { removed: [slug], alsoGone: [], freedBytes: 7 }
+    },
     replicas: {
       list: async () => ({ coordination: 'alone', data: [] }),
       async drain(name, actor) {
@@ -226,6 +229,62 @@ describe('the socket for commands', () => {
       assert.equal(statusCode, 404, `${method} ${path}`)
     }
     assert.deepEqual(asked, [])
+  })
+})
+
+describe('a request of a command', () => {
+  it('is answered as JSON, with a status of its own if it is refused', async (t) => {
+    const { socket } = await run(t, emptyFolder(t))
+    const client = new Client('http://weir', { connect: { socketPath: socket } })
+    t.after(() => client.close())
+    const answers: Record<string, unknown> = {}
+    for (const [method, path] of [
+      ['POST', '/session?workspace=nobody'],
+      ['POST', '/drain?name=other'],
+      ['POST', '/drain?name=one'],
+      ['POST', '/remove-model?model=a/b'],
+      ['POST', '/remove-model'],
+      ['POST', '/reconciled?problems=2'],
+      ['POST', '/console-link?workspace=nobody'],
+      ['POST', '/console-link'],
+      ['GET', '/counts'],
+      ['POST', '/other'],
+    ] as const) {
+      const { statusCode, headers, body } = await client.request({ method, path })
+      assert.equal(headers['content-type'], 'application/json', path)
+      answers[path] = [statusCode, await body.json()]
+    }
+    assert.deepEqual(answers, {
+      '/session?workspace=nobody': [400, { error: 'There is no workspace "nobody".' }],
+      '/drain?name=other': [400, { error: 'There is no replica "other".' }],
+      '/drain?name=one': [200, { asked: true }],
+      '/remove-model?model=a/b': [200, { removed: ['a/b'], alsoGone: [], freedBytes: 7 }],
+      '/remove-model': [409, { error: 'There is no such model.' }],
+      '/reconciled?problems=2': [200, {}],
+      '/console-link?workspace=nobody': [400, { error: 'There is no workspace "nobody".' }],
+      '/console-link': [200, { url: 'http://127.0.0.1/console#link=operator' }],
+      '/counts': [200, { counts: [] }],
+      '/other': [404, { error: 'there is nothing at POST /other' }],
+    })
+  })
+
+  it('leaves no connection to the service', async (t) => {
+    const dataDir = emptyFolder(t)
+    const lock = takeServiceLock(dataDir)
+    const socket = join(dataDir, 'weir.sock')
+    const body = '{"error":"no"}'
+    const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`
+    const service = createServer((connection) => connection.once('data', () => connection.write(head + body)))
+    service.listen(socket)
+    await once(service, 'listening')
+    t.after(() => lock.close())
+    publishService(dataDir, { url: '', adminUrl: '', socket, pid: process.pid })
+    const closed = once(service, 'close')
+    await replicasOf(dataDir)
+    assert.deepEqual(await borrowKey(dataDir, 'acme'), { error: 'no' })
+    service.close()
+    // It closes as soon as no connection is left.
+    await within(2000, 'the service closes', closed)
   })
 })
 

@@ -28,6 +28,27 @@ describe('a byte collector', () => {
     assert.equal(collected.whole(), piece)
   })
 
+  it('copies into a buffer of the announced length after 1 MiB, up to the largest length', () => {
+    const bytesBehind = (announced: number, first: number): number => {
+      const collected = byteCollector(2_097_152)
+      collected.expect(announced)
+      collected.push(Buffer.alloc(first))
+      collected.push(Buffer.alloc(1))
+      return collected.whole().buffer.byteLength
+    }
+    assert.equal(bytesBehind(2_097_152, 1_048_576), 2_097_152)
+    assert.equal(bytesBehind(2_097_153, 1_048_576), 1_048_577, 'a larger length is ignored')
+    assert.equal(bytesBehind(2_097_152, 1_048_575), 1_048_576, 'too little has arrived')
+  })
+
+  it('keeps the order of the pieces when more bytes arrive than were announced', () => {
+    const pieces = [1_100_000, 100_000, 10].map((size, index) => Buffer.alloc(size, index + 1))
+    const collected = byteCollector(4_000_000)
+    collected.expect(1_150_000)
+    for (const piece of pieces) collected.push(piece)
+    assert.ok(collected.whole().equals(Buffer.concat(pieces)))
+  })
+
   it('allocates nothing for an announced length when the first piece arrives', () => {
     const piece = Buffer.alloc(70_000)
     const collected = byteCollector(100_000_000)

@@ -14,6 +14,34 @@ describe('the Retry-After of an error', () => {
   })
 })
 
+describe('the table of errors', () => {
+  it('[X3] gives every error the type of its status, and a pause to those that may pass', () => {
+    const types: Partial<Record<number, string>> = {
+      402: 'billing_error',
+      403: 'permission_error',
+      429: 'rate_limit_error',
+    }
+    for (const [code, { status, type }] of Object.entries(errorTable)) {
+      assert.equal(type, types[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error'), code)
+    }
+    const pauses = Object.entries(errorTable).flatMap(([code, { retryAfter }]) =>
+      retryAfter === null ? [] : [[code, retryAfter]],
+    )
+    assert.deepEqual(Object.fromEntries(pauses), {
+      request_timeout: 1,
+      rate_limit_exceeded: 'computed',
+      queue_full: 'computed',
+      internal_error: 2,
+      upstream_error: 2,
+      model_overloaded: 5,
+      model_not_configured: 10,
+      model_unavailable: 10,
+      service_unavailable: 2,
+      upstream_timeout: 5,
+    })
+  })
+})
+
 /** The same request may succeed later by itself. SDKs repeat 408, 409, 429 and 5xx unless a header forbids it. */
 const WORTH_A_WAIT = new Set<ErrorCode>([
   'request_timeout',

@@ -57,4 +57,19 @@ describe(`an event stream, WEIR_SEED=${seed}`, () => {
     }
     assert.ok(seen > STREAMS * 2, `${seen} events`)
   })
+
+  it('has events of up to 8 MiB, of one line or of more', () => {
+    const tooLarge = new RangeError('the engine sent an event larger than 8 MiB')
+    const limit = 8 * 1024 * 1024
+    const line = eventSplitter(() => true)
+    line(Buffer.alloc(limit, 'x'))
+    assert.throws(() => line(Buffer.from('x')), tooLarge)
+
+    const events: number[] = []
+    const lines = eventSplitter((data, isWhole) => isWhole && events.push(data.length) > 0)
+    const half = Buffer.from(`data: ${'x'.repeat(limit / 2 - 1)}\n`)
+    for (const chunk of [half, half, Buffer.from('\n'), half, half]) lines(chunk)
+    assert.throws(() => lines(Buffer.from('x')), tooLarge)
+    assert.deepEqual(events, [limit - 1])
+  })
 })

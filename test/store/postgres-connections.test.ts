@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
-import type { PoolClient } from 'pg'
+import { setImmediate } from 'node:timers/promises'
+import { Pool, type PoolClient } from 'pg'
 import { query, readRows } from '../../src/store/database.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
 import { openConnections, type Connections } from '../../src/store/postgres/connections.ts'
@@ -189,6 +190,28 @@ describe('connections to PostgreSQL', () => {
     await connections.close()
     assert.deepEqual(reported, ['away: ERR_DATABASE_AWAY'])
     await assert.rejects(connections.use(pidOf), /the store is closed/)
+  })
+
+  it('neither report nor poll any more if they were closed during a poll', async (t) => {
+    for (const end of ['resolve', 'reject'] as const) {
+      reported = []
+      const connections = await open(t)
+      t.mock.timers.enable({ apis: ['setTimeout'] })
+      const answer = Promise.withResolvers<void>()
+      const polls = t.mock.method(Pool.prototype, 'query', () => answer.promise)
+      await assert.rejects(connections.use(() => Promise.reject(new Error('Query read timeout'))))
+      t.mock.timers.tick(499)
+      assert.equal(polls.mock.callCount(), 0)
+      t.mock.timers.tick(1)
+      assert.equal(polls.mock.callCount(), 1)
+      await connections.close()
+      answer[end]()
+      await setImmediate()
+      t.mock.timers.tick(500)
+      assert.deepEqual([reported, polls.mock.callCount()], [['away: ERR_DATABASE_AWAY'], 1])
+      polls.mock.restore()
+      t.mock.timers.reset()
+    }
   })
 
   it('are all closed if their preparation fails', async () => {

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Store } from '../../src/store/store.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -105,6 +106,26 @@ describe('a store thread that ends', () => {
     await eventually('it gives up', () => events.length === 2)
     assert.deepEqual(events, ['ended', 'lost ERR_DATA_DIR_REPLACED'])
     assert.ok(!existsSync(dataDir), 'no empty directory in its place')
+  })
+
+  it('is replaced after a pause that doubles, unless the thread ran for a minute', async (t) => {
+    const { store, endThread } = await bench(t)
+    const { setTimeout: timeout } = globalThis
+    let now = 0
+    t.mock.method(performance, 'now', () => now)
+    const timers = t.mock.method(globalThis, 'setTimeout', (work: () => void) => timeout(work, 0))
+    const pauseAfter = async (livedMs: number): Promise<unknown> => {
+      const before = timers.mock.callCount()
+      now += livedMs
+      await endThread()
+      while (!store.isUp()) await setImmediate()
+      return timers.mock.calls[before]?.arguments.at(1)
+    }
+    assert.deepEqual(
+      [await pauseAfter(0), await pauseAfter(60_000), await pauseAfter(60_001), await pauseAfter(0)],
+      [100, 200, 100, 200],
+    )
+    timers.mock.restore()
   })
 
   it('is not replaced when the store is being closed', async (t) => {

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EnvHttpProxyAgent, interceptors, request, type Dispatcher } from 'undici'
+import { backoffMs } from '../../shared/backoff.ts'
 
 export interface FileAddress {
   readonly url: string
@@ -65,7 +66,8 @@ export async function download(options: DownloadOptions): Promise<void> {
       // Count only attempts that receive nothing: a large file over a bad line is cut off often, but makes progress.
       if ((await sizeOf(options.partPath)) > before) attempt = 0
       if (attempt >= MAX_ATTEMPTS || isUnreachable(error)) throw error
-      await sleep(FIRST_RETRY_MS * 2 ** (attempt - 1), undefined, options.signal ? { signal: options.signal } : {})
+      const pauseMs = backoffMs(attempt, FIRST_RETRY_MS, Infinity)
+      await sleep(pauseMs, undefined, options.signal ? { signal: options.signal } : {})
     }
   }
 }

@@ -159,7 +159,6 @@ export function scanObject(bytes: Buffer, start = 0, limits = UNLIMITED): Scan {
   function closeField(end: number): void {
     if (depth !== 1) return
     if (valueStart >= 0) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })
-    nameStart = -1
     valueStart = -1
   }
 
@@ -178,7 +177,7 @@ export function scanObject(bytes: Buffer, start = 0, limits = UNLIMITED): Scan {
         names++
         namesAt[depth]!++
         if (namesAt[depth]! > limits.names) exceeded = 'names'
-        if (depth === 1 && nameStart >= 0 && valueStart < 0) valueStart = index + 1
+        if (depth === 1) valueStart = index + 1
         break
       case COMMA:
         if (++values > limits.values) exceeded = 'values'

@@ -157,9 +157,9 @@ function visitAny(options: readonly Node[], value: unknown): SchemaProblem | und
   return { path: [], kind: 'value', expected: describeAll(options) }
 }
 
-/** The array alternatives whose items have the type of the first item. */
+/** The array alternatives whose items have the type of the first item, or all if there are none or there is no item. */
 function withSameItems(options: readonly Node[], value: unknown): readonly Node[] {
-  if (!Array.isArray(value) || value.length === 0) return options
+  if (!Array.isArray(value)) return options
   const meant = options.filter(({ items }) => items && sameType(items, value[0]))
   return meant.length > 0 ? meant : options
 }

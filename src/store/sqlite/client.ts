@@ -1,4 +1,5 @@
 import type { Database, DatabaseEvents } from '../database.ts'
+import { backoffMs } from '../../shared/backoff.ts'
 import { sqliteDialect } from '../fragments.ts'
 import { lockForService, replacedDirectory, requireDatabase } from './open-database.ts'
 import { startThread, type StoreThread } from './thread.ts'
@@ -42,7 +43,7 @@ export async function openSqlite(options: ConnectionOptions, events?: DatabaseEv
       if (performance.now() - startedAt > LONG_LIFE_MS) attempts = 0
       let failure = reason
       while (!thread && attempts < ATTEMPTS_MAX && !isFinal(failure)) {
-        await Promise.race([pause(Math.min(PAUSE_MS_MAX, FIRST_PAUSE_MS * 2 ** attempts++)), closing.promise])
+        await Promise.race([pause(backoffMs(++attempts, FIRST_PAUSE_MS, PAUSE_MS_MAX)), closing.promise])
         if (isClosing) return
         thread = await startAgain(options, directoryId).catch((error: Error) => void (failure = error))
       }

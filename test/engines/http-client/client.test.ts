@@ -177,6 +177,42 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
+  it('are not reused if the answer arrives between two pieces of the request', async (t) => {
+    const { client, sockets } = await stage(t, (socket) => socket.write(HELLO))
+    const [waiting, over] = [gate(), gate()]
+    const body = {
+      length: 2,
+      async *open() {
+        yield Buffer.from('x')
+        waiting.open()
+        await over.opened
+        yield Buffer.from('y')
+      },
+    }
+    const answer = send(client, post(body))
+    await waiting.opened
+    assert.equal((await answer).body, 'hello')
+    over.open()
+    await send(client)
+    assert.equal(sockets.length, 2)
+    await client.close()
+  })
+
+  it('are reused after an answer that was paused at its end', async (t) => {
+    const { client, sockets } = await stage(t, answers)
+    const over = Promise.withResolvers<void>()
+    const sending = client.send(get, {
+      ...deaf,
+      data: () => sending.pause(),
+      ended: over.resolve,
+      failed: over.reject,
+    })
+    await within(10_000, 'the first one ends', over.promise)
+    assert.equal((await send(client)).body, 'hello')
+    assert.equal(sockets.length, 1)
+    await client.close()
+  })
+
   it('send large bodies as they are, and small ones together with their heads', async (t) => {
     for (const size of [0, 1, 16_000, 16_384, 1_000_000]) {
       const lines = `host: HOST\r\nconnection: keep-alive\r\ncontent-length: ${size}\r\n`

@@ -5,4 +5,16 @@ export default [
     after: 'let lastId = 1',
     why: 'The ids only have to differ from each other.',
   },
+  {
+    file: 'src/store/open.ts',
+    before: "const store = storeOn(database, owner ?? '')",
+    after: "const store = storeOn(database, owner ?? 'x')",
+    why: 'Only a process that writes a journal has an owner. No journal has either name.',
+  },
+  {
+    file: 'src/store/sqlite/service-lock.ts',
+    before: 'const file = new DatabaseSync(fileIn(dataDir), { readOnly: true, timeout: 0 })',
+    after: 'const file = new DatabaseSync(fileIn(dataDir), { readOnly: true, timeout: 1 })',
+    why: 'It waits a millisecond for a lock that a service holds until it ends.',
+  },
 ]
