@@ -54,6 +54,8 @@ export interface Operations {
         last_used_at: string | null
         revoked: string | null
         requests_per_minute: number | null
+        spend_per_day: string | null
+        spend_per_month: string | null
         allowed_models: readonly string[] | null
         allowed_endpoints:
           | readonly (
@@ -86,6 +88,8 @@ export interface Operations {
       name: string
       expires_at?: string
       requests_per_minute?: number | null
+      spend_per_day?: string | null
+      spend_per_month?: string | null
       allowed_models?: readonly string[] | null
       allowed_endpoints?:
         | readonly (
@@ -112,6 +116,8 @@ export interface Operations {
       name?: string
       expires_at?: string | null
       requests_per_minute?: number | null
+      spend_per_day?: string | null
+      spend_per_month?: string | null
       allowed_models?: readonly string[] | null
       allowed_endpoints?:
         | readonly (

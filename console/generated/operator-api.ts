@@ -118,6 +118,8 @@ export interface Operations {
         last_used_at: string | null
         revoked: string | null
         requests_per_minute: number | null
+        spend_per_day: string | null
+        spend_per_month: string | null
         allowed_models: readonly string[] | null
         allowed_endpoints:
           | readonly (
@@ -146,6 +148,8 @@ export interface Operations {
       name?: string
       expires_at?: string
       requests_per_minute?: number | null
+      spend_per_day?: string | null
+      spend_per_month?: string | null
       allowed_models?: readonly string[] | null
       allowed_endpoints?:
         | readonly (
@@ -172,6 +176,8 @@ export interface Operations {
       name?: string
       expires_at?: string | null
       requests_per_minute?: number | null
+      spend_per_day?: string | null
+      spend_per_month?: string | null
       allowed_models?: readonly string[] | null
       allowed_endpoints?:
         | readonly (
@@ -199,6 +205,8 @@ export interface Operations {
       last_used_at: string | null
       revoked: string | null
       requests_per_minute: number | null
+      spend_per_day: string | null
+      spend_per_month: string | null
       allowed_models: readonly string[] | null
       allowed_endpoints:
         | readonly (
@@ -232,6 +240,8 @@ export interface Operations {
       last_used_at: string | null
       revoked: string | null
       requests_per_minute: number | null
+      spend_per_day: string | null
+      spend_per_month: string | null
       allowed_models: readonly string[] | null
       allowed_endpoints:
         | readonly (

@@ -22,6 +22,9 @@ type Endpoint = (typeof endpoints)[number]
 /** null: no limit. */
 export interface KeyLimits {
   readonly requests_per_minute: number | null
+  /** AUD. */
+  readonly spend_per_day: string | null
+  readonly spend_per_month: string | null
   readonly allowed_models: readonly string[] | null
   readonly allowed_endpoints: readonly Endpoint[] | null
   readonly allowed_addresses: readonly string[] | null
@@ -33,6 +36,8 @@ export function LimitsInWords({ of: key }: { of: KeyLimits }) {
     list === null ? [] : [`${count(list.length)} ${list.length === 1 ? one : more}`]
   const limits = [
     ...(key.requests_per_minute === null ? [] : [`${count(key.requests_per_minute)} per minute`]),
+    ...(key.spend_per_day === null ? [] : [`A$${key.spend_per_day} a day`]),
+    ...(key.spend_per_month === null ? [] : [`A$${key.spend_per_month} a month`]),
     ...some(key.allowed_models, 'model', 'models'),
     ...some(key.allowed_endpoints, 'endpoint', 'endpoints'),
     ...some(key.allowed_addresses, 'address or network', 'addresses or networks'),
@@ -52,6 +57,8 @@ export function LimitsInWords({ of: key }: { of: KeyLimits }) {
 /** The limits as they are typed: one entry of a list on each line. */
 interface TypedLimits {
   readonly rate: string
+  readonly perDay: string
+  readonly perMonth: string
   readonly models: string
   readonly endpoints: readonly Endpoint[]
   readonly addresses: string
@@ -60,6 +67,8 @@ interface TypedLimits {
 export function typedLimits(key: KeyLimits | undefined): TypedLimits {
   return {
     rate: String(key?.requests_per_minute ?? ''),
+    perDay: key?.spend_per_day ?? '',
+    perMonth: key?.spend_per_month ?? '',
     models: (key?.allowed_models ?? []).join('\n'),
     endpoints: key?.allowed_endpoints ?? [],
     addresses: (key?.allowed_addresses ?? []).join('\n'),
@@ -70,6 +79,8 @@ export function typedLimits(key: KeyLimits | undefined): TypedLimits {
 export function changedLimits(before: TypedLimits, now: TypedLimits): Partial<KeyLimits> {
   return {
     ...(now.rate === before.rate ? {} : { requests_per_minute: now.rate === '' ? null : Number(now.rate) }),
+    ...(now.perDay === before.perDay ? {} : { spend_per_day: amountIn(now.perDay) }),
+    ...(now.perMonth === before.perMonth ? {} : { spend_per_month: amountIn(now.perMonth) }),
     ...(now.models === before.models ? {} : { allowed_models: linesIn(now.models) }),
     ...(now.endpoints.join() === before.endpoints.join()
       ? {}
@@ -78,13 +89,17 @@ export function changedLimits(before: TypedLimits, now: TypedLimits): Partial<Ke
   }
 }
 
+function amountIn(text: string): string | null {
+  return text.trim() === '' ? null : text.trim()
+}
+
 function linesIn(text: string): readonly string[] | null {
   const lines = text.split(/[\s,]+/).filter((line) => line !== '')
   return lines.length === 0 ? null : lines
 }
 
 export function LimitFields({ of: limits, set }: { of: TypedLimits; set: (limits: TypedLimits) => void }) {
-  const [isOpen] = useState(limits.rate + limits.models + limits.endpoints.join() + limits.addresses !== '')
+  const [isOpen] = useState(Object.values(limits).some((limit) => limit.length > 0))
   return (
     <details open={isOpen}>
       <summary>Limits</summary>
@@ -97,6 +112,22 @@ export function LimitFields({ of: limits, set }: { of: TypedLimits; set: (limits
             max="100000000"
             value={limits.rate}
             onInput={(event) => set({ ...limits, rate: event.currentTarget.value })}
+          />
+        </Field>
+        <Field label="Spend per day (AUD)" hint="Excluding GST, for each day in Sydney. Empty: no such limit.">
+          <input
+            name="spend_per_day"
+            inputMode="decimal"
+            value={limits.perDay}
+            onInput={(event) => set({ ...limits, perDay: event.currentTarget.value })}
+          />
+        </Field>
+        <Field label="Spend per month (AUD)" hint="Excluding GST, for each month in Sydney. Empty: no such limit.">
+          <input
+            name="spend_per_month"
+            inputMode="decimal"
+            value={limits.perMonth}
+            onInput={(event) => set({ ...limits, perMonth: event.currentTarget.value })}
           />
         </Field>
         <Field label="Models" hint="Slugs or aliases, one on each line. Empty: all models of the workspace.">

@@ -220,6 +220,8 @@ export async function openAccounts(
         expiresAt: expiresAt ?? null,
         revokedAt: null,
         requestsPerMinute: limits.requestsPerMinute ?? null,
+        spendPerDay: limits.spendPerDay ?? null,
+        spendPerMonth: limits.spendPerMonth ?? null,
         allowedModels: limits.allowedModels ?? null,
         allowedEndpoints: limits.allowedEndpoints ?? null,
         allowedAddresses: limits.allowedAddresses ?? null,

@@ -47,6 +47,8 @@ interface KeyView {
   readonly last_used_at: string | null
   readonly revoked: string | null
   readonly requests_per_minute: number | null
+  readonly spend_per_day: string | null
+  readonly spend_per_month: string | null
   readonly allowed_models: readonly string[] | null
   readonly allowed_endpoints: readonly string[] | null
   readonly allowed_addresses: readonly string[] | null
@@ -64,6 +66,8 @@ export function keyView(key: ApiKey, accounts: Accounts, lastUsed: ReadonlyMap<s
     last_used_at: time(lastUsed.get(key.id)),
     revoked: time(key.revokedAt),
     requests_per_minute: key.requestsPerMinute,
+    spend_per_day: key.spendPerDay === null ? null : formatAud(key.spendPerDay),
+    spend_per_month: key.spendPerMonth === null ? null : formatAud(key.spendPerMonth),
     allowed_models: key.allowedModels,
     allowed_endpoints: key.allowedEndpoints,
     allowed_addresses: key.allowedAddresses,

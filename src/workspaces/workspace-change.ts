@@ -1,9 +1,9 @@
 import { parseAbn } from '../shared/money/abn.ts'
 import { isEmailAddress } from '../shared/email-address.ts'
 import { ApiError } from '../shared/errors.ts'
-import { parseAud, type PicoAud } from '../shared/money/money.ts'
 import type { SpendLimit, Workspace } from './workspace.ts'
 import type { Accounts } from './accounts.ts'
+import { amountIn } from './keys/key-limits.ts'
 
 /** Changes to a workspace. Missing fields stay as they are; null clears a field. */
 export interface WorkspaceChange {
@@ -23,9 +23,6 @@ export interface WorkspaceChange {
     readonly email?: string | null
   }
 }
-
-/** Keeps a workspace's sums far below the ledger's 64 bits. */
-const MAX_SPEND_LIMIT = 1_000_000n * 1_000_000_000_000n
 
 export async function changeWorkspace(accounts: Accounts, name: string, change: WorkspaceChange): Promise<Workspace> {
   // Validate everything before changing anything.
@@ -59,19 +56,11 @@ function spendLimitIn(
   current: SpendLimit | null,
 ): SpendLimit | null | undefined {
   if (text === undefined && kind === undefined) return undefined
-  const amount = text === undefined ? current?.amount : text === null ? undefined : amountIn(text)
+  const amount = text === undefined ? current?.amount : text === null ? undefined : amountIn('spend_limit', text)
   if (amount !== undefined) return { amount, isSoft: kind === undefined ? (current?.isSoft ?? false) : kind === 'soft' }
   if (kind === undefined) return null
   throw new ApiError('invalid_value', "'spend_limit_kind' needs a spend limit. Send 'spend_limit' as well.", {
     param: 'spend_limit_kind',
-  })
-}
-
-function amountIn(text: string): PicoAud {
-  const amount = parseAud(text)
-  if (amount !== undefined && amount <= MAX_SPEND_LIMIT) return amount
-  throw new ApiError('invalid_value', '\'spend_limit\' must be an amount in AUD such as "500.00", at most 1000000.', {
-    param: 'spend_limit',
   })
 }
 

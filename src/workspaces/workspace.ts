@@ -32,6 +32,10 @@ export interface Buyer {
 /** What a key may do. null: there is no such limit. */
 export interface KeyLimits {
   readonly requestsPerMinute: number | null
+  /** In a day in Sydney, excluding GST. */
+  readonly spendPerDay: PicoAud | null
+  /** In a month in Sydney, excluding GST. */
+  readonly spendPerMonth: PicoAud | null
   /** Slugs or aliases. */
   readonly allowedModels: readonly string[] | null
   /** Paths of inference endpoints, below the base path. */
@@ -44,6 +48,8 @@ export interface KeyLimits {
 export interface KeyRules {
   /** undefined: only the rate of its workspace is limited. */
   readonly rate: { readonly id: string; readonly limit: number } | undefined
+  /** Hard limits, within that of its workspace. */
+  readonly spend: { readonly perDay: PicoAud | undefined; readonly perMonth: PicoAud | undefined }
   allowsModel(model: { readonly id: string; readonly aliases: readonly string[] }): boolean
   allowsEndpoint(path: string): boolean
   allowsAddress(address: string): boolean

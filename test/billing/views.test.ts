@@ -43,6 +43,8 @@ describe('what lists and reports show', () => {
     const times = { createdAt: 1, expiresAt: 2, revokedAt: 3 }
     const limits = {
       requestsPerMinute: 5,
+      spendPerDay: 5_000_000_000_000n,
+      spendPerMonth: null,
       allowedModels: ['meta/x'],
       allowedEndpoints: ['/rerank'],
       allowedAddresses: ['10.0.0.0/8'],
@@ -58,6 +60,8 @@ describe('what lists and reports show', () => {
       last_used_at: '1970-01-01T00:00:00.004Z',
       revoked: '1970-01-01T00:00:00.003Z',
       requests_per_minute: 5,
+      spend_per_day: '5.00',
+      spend_per_month: null,
       allowed_models: ['meta/x'],
       allowed_endpoints: ['/rerank'],
       allowed_addresses: ['10.0.0.0/8'],

@@ -110,7 +110,14 @@ describe('a command', () => {
     assert.deepEqual(Object.keys(key), ['id', 'key', 'workspace'])
     const revoked = await json('keys', 'revoke', String(key['id']))
     const facts = ['id', 'workspace', 'redacted', 'name', 'created', 'expires_at', 'last_used_at', 'revoked']
-    const limits = ['requests_per_minute', 'allowed_models', 'allowed_endpoints', 'allowed_addresses']
+    const limits = [
+      'requests_per_minute',
+      'spend_per_day',
+      'spend_per_month',
+      'allowed_models',
+      'allowed_endpoints',
+      'allowed_addresses',
+    ]
     assert.deepEqual(Object.keys(revoked), [...facts, ...limits])
     assert.deepEqual(await json('keys', 'list', '--workspace', 'acme'), { object: 'list', data: [revoked], next: null })
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, type TestContext } from 'node:test'
-import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
+import { sydneyDayPeriod, sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import type { SpendLimit, Workspace } from '../../src/workspaces/workspace.ts'
+import type { SpendingKey } from '../../src/workspaces/spend-limits/spending.ts'
 import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { spendingAdapters } from '../support/spending-adapters.ts'
@@ -36,13 +37,14 @@ for (const adapter of spendingAdapters) {
       t.after(() => spending.close())
       return {
         stage,
-        hold: (most: bigint) => spending.hold(workspace, most),
+        hold: (most: bigint, key?: SpendingKey) => spending.hold(workspace, most, key),
+        spentByKey: spending.spentByKey,
         headers: () => spending.headers(workspace),
         setLimit: (spendLimit: SpendLimit | null) => void (workspace = { ...workspace, spendLimit }),
         /** Others may need a moment to hear of what was settled. */
-        hasRoom: (most: bigint) =>
+        hasRoom: (most: bigint, key?: SpendingKey) =>
           eventually(`there is room for ${most}`, async () => {
-            const hold = await spending.hold(workspace, most).catch(() => undefined)
+            const hold = await spending.hold(workspace, most, key).catch(() => undefined)
             hold?.settle(0n)
             return hold !== undefined
           }),
@@ -136,6 +138,76 @@ for (const adapter of spendingAdapters) {
       running.settle(40n)
       await hasRoom(55n)
       await assert.rejects(hold(56n), refused)
+    })
+
+    it('keeps the limits of a key to the last unit, within the limit of its workspace, and names the one without room', async (t) => {
+      const { hold } = await till(t, { amount: 100n, isSoft: false })
+      const [one, other] = [`key_${crypto.randomUUID()}`, `key_${crypto.randomUUID()}`]
+      const key = { id: one, perDay: 30n, perMonth: 50n }
+      await hold(30n, key)
+      await assert.rejects(hold(1n, key), { ...refused, message: /^This API key's spend limit for this day is/ })
+      await hold(20n, { id: one, perMonth: 50n })
+      await assert.rejects(hold(1n, { id: one, perMonth: 50n }), {
+        ...refused,
+        message: /^This API key's spend limit for this month is A\$0\.00000000005 .* may cost up to A\$0\.00000000005,/,
+      })
+      // What a key could not have takes nothing from the workspace.
+      await hold(50n, { id: other, perDay: 60n })
+      await assert.rejects(hold(1n, { id: other, perDay: 60n }), {
+        ...refused,
+        message: /^The workspace's spend limit/,
+      })
+    })
+
+    it('frees and raises what a key holds, and counts what it spent', async (t) => {
+      const { hold, hasRoom, spentByKey } = await till(t, null)
+      const key = { id: `key_${crypto.randomUUID()}`, perDay: 100n }
+      const first = await hold(40n, key)
+      await assert.rejects(first.raise(101n), refused)
+      await first.raise(100n)
+      await assert.rejects(hold(1n, key), refused)
+      first.settle(70n)
+      await hasRoom(30n, key)
+      await assert.rejects(hold(31n, key), refused)
+      assert.equal((await spentByKey({ id: key.id })).day, undefined)
+    })
+
+    it('reserves for only as many concurrent requests of a key as there is room for', async (t) => {
+      const { hold } = await till(t, { amount: 10_000n, isSoft: false })
+      const key = { id: `key_${crypto.randomUUID()}`, perDay: 200n, perMonth: 100n }
+      const outcomes = await Promise.allSettled(Array.from({ length: 50 }, () => hold(7n, key)))
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 14)
+    })
+
+    it('starts the limits of a key again with each day and month in Sydney, including what runs', async (t) => {
+      const lastDay = sydneyDayPeriod(sydneyMonth(Date.UTC(2026, 10, 15)).to - 1)
+      const spent = (from: number): bigint => (from === lastDay.to ? 5n : 0n)
+      const { hold, hasRoom, stage } = await till(t, null, spent)
+      const key = { id: `key_${crypto.randomUUID()}`, perDay: 60n, perMonth: 100n }
+      stage.now = lastDay.from - 1
+      ;(await hold(60n, key)).settle(60n, lastDay.from - 1)
+      await assert.rejects(hold(1n, key), { ...refused, message: /for this day is/ })
+      stage.now = lastDay.from
+      await hasRoom(40n, key)
+      await assert.rejects(hold(41n, key), { ...refused, message: /for this month is/ })
+      const running = await hold(40n, key)
+      stage.now = lastDay.to
+      await hasRoom(15n, key)
+      await assert.rejects(hold(16n, key), { ...refused, message: /for this day is/ })
+      running.settle(30n, lastDay.to - 1)
+      await hasRoom(55n, key)
+      await assert.rejects(hold(56n, key), { ...refused, message: /for this day is/ })
+    })
+
+    it('counts a request that ran when the limit of its key was set', async (t) => {
+      const { hold, hasRoom } = await till(t, null)
+      const id = `key_${crypto.randomUUID()}`
+      const running = await hold(80n, { id })
+      const key = { id, perMonth: 100n }
+      await hasRoom(100n, key)
+      running.settle(70n)
+      await hasRoom(30n, key)
+      await assert.rejects(hold(31n, key), refused)
     })
   })
 }

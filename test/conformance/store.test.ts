@@ -428,6 +428,8 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await changed({ expiresAt: 950 }), { ...key, name: 'new', expiresAt: 950 })
         const limits = {
           requestsPerMinute: 60,
+          spendPerDay: 10n ** 18n,
+          spendPerMonth: 1n,
           allowedModels: ['meta/x', 'short'],
           allowedEndpoints: ['/rerank'],
           allowedAddresses: ['10.0.0.0/8'],

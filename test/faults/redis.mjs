@@ -143,7 +143,7 @@ export default [
   {
     name: 'spending-dead-replica-is-forgotten-without-its-rows',
     file: 'src/workspaces/spend-limits/redis/reserve.lua',
-    find: 'if is_counted then forget_sums() end',
+    find: 'if is_counted then forget_sums(account) end',
     replace: '',
     tests: ['replicas/spending'],
   },
@@ -164,15 +164,15 @@ export default [
   {
     name: 'spending-over-redis-next-month-not-read-ahead',
     file: 'src/workspaces/spend-limits/redis/reserve.lua',
-    find: '  elseif not months[report.next_month].base then',
-    replace: '  elseif false then',
+    find: 'elseif not account.months[report.next_month].base then',
+    replace: 'elseif false then',
     tests: ['simulation/spending/months'],
   },
   {
     name: 'spending-over-redis-row-in-the-month-of-the-clock',
     file: 'src/workspaces/spend-limits/redis/spending.ts',
-    find: 'account.settle(held, amount, sydneyMonth(settledAt).from)',
-    replace: 'account.settle(held, amount, thisMonth().from)',
+    find: 'account.settle(held, amount, settledAt)',
+    replace: 'account.settle(held, amount, clock.now())',
     tests: ['conformance/spending', 'simulation/spending/months'],
   },
   {
@@ -193,8 +193,8 @@ export default [
   {
     name: 'spending-over-redis-renewing-a-sum-holds-up-requests',
     file: 'src/workspaces/spend-limits/redis/spend-reservations.ts',
-    find: 'if (!answer.decisions) return readSums(state, member, answer)',
-    replace: 'return readSums(state, member, answer)',
+    find: 'account.isReading && account.last?.spent === undefined',
+    replace: 'account.isReading',
     tests: ['workspaces/redis-spending'],
   },
   {

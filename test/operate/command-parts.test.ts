@@ -122,6 +122,8 @@ describe('the list of keys', () => {
     const now = Date.parse('2026-11-15T00:00:00Z')
     const limits = {
       requests_per_minute: null,
+      spend_per_day: null,
+      spend_per_month: null,
       allowed_models: null,
       allowed_endpoints: null,
       allowed_addresses: null,

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiError } from '../../src/shared/errors.ts'
 import type { PicoAud } from '../../src/shared/money/money.ts'
+import { sydneyDay } from '../../src/shared/money/sydney-time.ts'
+import type { SpendingKey } from '../../src/workspaces/spend-limits/spending.ts'
 import type { Store } from '../../src/store/store.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { settledEpoch } from '../support/redis-replica.ts'
@@ -101,6 +103,56 @@ for (const adapter of storeAdapters) {
       for (const replica of replicas)
         assert.equal(await codeOf(decided(() => replica.serve(1n, 1n))), 'spend_limit_exceeded')
       assert.equal(await settled(workspace.current.id), limit)
+    })
+
+    it('[S1] of a key is not overdrawn by 64 parallel callers, beside that of its workspace and those of other keys', async () => {
+      const workspace = limitedWorkspace(3000n * CENT)
+      await start(workspace)
+      const id = crypto.randomUUID()
+      const keys: readonly SpendingKey[] = [
+        { id: `${id} a`, perMonth: 400n * CENT, perDay: 10_000n * CENT },
+        { id: `${id} b`, perMonth: 300n * CENT },
+        { id: `${id} c`, perDay: 500n * CENT },
+        { id: `${id} d` },
+      ]
+      const first = keys[0]!
+      async function live(caller: number): Promise<void> {
+        const key = keys[caller % 4]!
+        for (let request = 0; request < 60; request += 1) {
+          const most = BigInt(1 + ((caller + request) % 9)) * CENT
+          const replica = replicas[(caller + request) % 4]!
+          const cost = most - BigInt(request % 2) * (CENT / 2n)
+          const code = await codeOf(decided(() => replica.serve(most, cost, sleep(2), key)))
+          if (code !== 'served') return assert.equal(code, 'spend_limit_exceeded')
+        }
+      }
+      await Promise.all(Array.from({ length: 64 }, (_, caller) => live(caller)))
+      await Promise.all(replicas.map((it) => it.ship()))
+      const rows = await store.usage({
+        workspaceId: workspace.current.id,
+        from: 0,
+        to: Number.MAX_SAFE_INTEGER,
+        limit: 100_000,
+      })
+      const spentBy = (keyId: string, day?: number): PicoAud =>
+        rows
+          .filter((row) => row.keyId === keyId && (day === undefined || sydneyDay(row.settledAt) === day))
+          .reduce((sum, { amount }) => sum + amount, 0n)
+      for (const { id: keyId, perMonth = 10n ** 18n, perDay = 10n ** 18n } of keys) {
+        assert.ok(spentBy(keyId) <= perMonth, `${keyId} has spent ${spentBy(keyId)} of ${perMonth}`)
+        for (const { settledAt } of rows) assert.ok(spentBy(keyId, sydneyDay(settledAt)) <= perDay)
+      }
+      const spent = spentBy(first.id)
+      assert.ok(spent > 400n * CENT - 16n * 9n * CENT, `the key could spend ${spent}`)
+      const rest = 400n * CENT - spent
+      await eventually(
+        'the rest can be held',
+        async () => (await codeOf(decided(() => replicas[3]!.serve(rest, rest, undefined, first)))) === 'served',
+      )
+      for (const replica of replicas) {
+        const code = await codeOf(decided(() => replica.serve(1n, 1n, undefined, first)))
+        assert.equal(code, 'spend_limit_exceeded')
+      }
     })
 
     it('counts what the database had before, and reports what is spent and reserved', async () => {

@@ -1,6 +1,7 @@
 import type { LedgerRow } from '../../src/ledger/rows.ts'
 import type { PicoAud } from '../../src/shared/money/money.ts'
 import type { SpendLimit, Workspace } from '../../src/workspaces/workspace.ts'
+import type { SpendingKey } from '../../src/workspaces/spend-limits/spending.ts'
 import type { Store } from '../../src/store/store.ts'
 import { redisSpending, type RedisSpending } from '../../src/workspaces/spend-limits/redis/spending.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
@@ -14,7 +15,7 @@ export interface SpendReplica {
   /** Rows that the database does not have yet. */
   readonly journal: LedgerRow[]
   /** Serves one request: holds `most`, lets `during` pass, and settles `amount`. */
-  serve(most: PicoAud, amount: PicoAud, during?: Promise<unknown>): Promise<void>
+  serve(most: PicoAud, amount: PicoAud, during?: Promise<unknown>, key?: SpendingKey): Promise<void>
   /** Brings the journal into the database. */
   ship(): Promise<void>
   /** Goes away in order. */
@@ -73,11 +74,13 @@ export async function spendReplica(
     spending,
     journal,
     ship,
-    async serve(most, amount, during) {
-      const hold = await spending.hold(workspace.current, most)
+    async serve(most, amount, during, key) {
+      const hold = await spending.hold(workspace.current, most, key)
       await during
       const workspaceId = workspace.current.id
-      journal.push(sampleRow(`spent-${++requests}`, { workspaceId, amount, settledAt: Date.now() }))
+      journal.push(
+        sampleRow(`spent-${++requests}`, { workspaceId, amount, settledAt: Date.now(), ...(key && { keyId: key.id }) }),
+      )
       hold.settle(amount)
     },
     async close() {

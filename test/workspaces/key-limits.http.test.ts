@@ -125,9 +125,30 @@ describe('a key with a rate of its own', () => {
   })
 })
 
+describe('a key with spend limits', () => {
+  it('[S1] is refused with 402 and the name of the limit, and leaves other keys alone', async () => {
+    for (const [limit, period] of [
+      ['spend_per_day', 'day'],
+      ['spend_per_month', 'month'],
+    ]) {
+      const { id, key } = await makeKey({ [limit!]: '0' })
+      const response = await weir.chat({}, { key })
+      const { error } = (await response.json()) as { error: { code: string; message: string } }
+      assert.deepEqual([response.status, error.code], [402, 'spend_limit_exceeded'])
+      assert.match(error.message, new RegExp(`^This API key's spend limit for this ${period} is A\\$0.00 .* resets on`))
+      assert.equal(await codeOf(weir.call('/models', { key })), '200')
+      assert.equal(await codeOf(weir.chat({})), '200')
+      assert.equal((await change(id, { [limit!]: '1' })).status, 200)
+      assert.equal(await codeOf(weir.chat({}, { key })), '200')
+    }
+  })
+})
+
 describe('the limits of a key', () => {
   const set = {
     requests_per_minute: 5,
+    spend_per_day: '0.50',
+    spend_per_month: '12.00',
     allowed_models: ['meta/other'],
     allowed_endpoints: ['/rerank'],
     allowed_addresses: ['10.0.0.0/8', '::1'],
@@ -148,6 +169,8 @@ describe('the limits of a key', () => {
       { allowed_endpoints: ['/models'] },
       { allowed_models: [] },
       { requests_per_minute: 0 },
+      { spend_per_day: 'much' },
+      { spend_per_month: '1000000.01' },
     ]) {
       assert.equal(await codeOf(change(id, { name: 'changed', ...body })), '400 invalid_value', JSON.stringify(body))
     }
@@ -162,12 +185,22 @@ describe('the limits of a key', () => {
       const options = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
       return (await commandLine(['keys', ...line.split(' '), ...options])).json()
     }
-    const limits = '--requests-per-minute 5 --models meta/other --endpoints /rerank --addresses 10.0.0.0/8,::1'
+    const limits =
+      '--requests-per-minute 5 --spend-per-day 0.50 --spend-per-month 12 --models meta/other --endpoints /rerank --addresses 10.0.0.0/8,::1'
     const id = String((await run(`create --workspace default ${limits}`))['id'])
     const renamed = await run(`set ${id} --name renamed`)
     assert.deepEqual({ ...renamed, ...set }, renamed)
-    const cleared = await run(`set ${id} --requests-per-minute none --models any --endpoints any --addresses any`)
-    const none = { requests_per_minute: null, allowed_models: null, allowed_endpoints: null, allowed_addresses: null }
+    const cleared = await run(
+      `set ${id} --requests-per-minute none --spend-per-day none --spend-per-month none --models any --endpoints any --addresses any`,
+    )
+    const none = {
+      requests_per_minute: null,
+      spend_per_day: null,
+      spend_per_month: null,
+      allowed_models: null,
+      allowed_endpoints: null,
+      allowed_addresses: null,
+    }
     assert.deepEqual({ ...cleared, ...none }, cleared)
   })
 })

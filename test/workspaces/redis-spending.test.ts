@@ -27,6 +27,22 @@ interface SentReport {
   readonly known: object
 }
 
+/** A call about one account, in one piece. */
+function flat(text: string): SentReport {
+  const { accounts, wants, ...call } = JSON.parse(text) as {
+    readonly accounts: readonly object[]
+    readonly wants: readonly (readonly [amount: string, limits: readonly (readonly [number, string])[]])[]
+  }
+  const limits = wants.map(([amount, [limit]]) => [amount, limit?.[1]])
+  return { ...call, ...accounts?.[0], wants: limits } as unknown as SentReport
+}
+
+/** An answer about one account. */
+function told({ quiet = 0, decisions = '', ...about }: { quiet?: number; decisions?: string }): string {
+  const account = { generation: 1, spent: '0', held: '0', unread: {}, known: {}, ...about }
+  return JSON.stringify({ state: 'told', quiet, decisions, accounts: [account] })
+}
+
 /** One replica that keeps the limit of one workspace, on a Redis and a database that the test plays. */
 async function stage(
   t: TestContext,
@@ -71,7 +87,7 @@ async function stage(
     delivered: () => new Promise((resolve, reject) => deliveries.push({ resolve, reject })),
     events: { limitReached: (_workspace, spent) => reached.push(spent) },
   })
-  const said = (): SentReport => JSON.parse(String(scripted.sent[0]?.values[0] ?? '{}')) as SentReport
+  const said = (): SentReport => flat(String(scripted.sent[0]?.values[0] ?? '{"wants":[]}'))
 
   return {
     ...scripted,
@@ -100,9 +116,8 @@ async function stage(
     /** Redis answers the oldest call. */
     async answer(answer: object = {}): Promise<SentReport> {
       const call = said()
-      const usual = { state: 'told', generation: 1, quiet: 0, spent: '0', held: '0', unread: {}, known: {} }
       const decisions = '1'.repeat(call.wants.length)
-      scripted.next(spendScripts.reserve).answer(JSON.stringify({ ...usual, decisions, ...answer }))
+      scripted.next(spendScripts.reserve).answer(told({ decisions, ...answer }))
       await turn()
       return call
     },
@@ -181,17 +196,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     const call = next(spendScripts.reserve)
     lose()
     join({ incarnation: 2, epoch: 'two' })
-    const usual = {
-      state: 'told',
-      generation: 1,
-      quiet: 0,
-      spent: '0',
-      held: '0',
-      unread: {},
-      known: {},
-      decisions: '1',
-    }
-    call.answer(JSON.stringify(usual))
+    call.answer(told({ decisions: '1' }))
     await turn()
     assert.equal(outcome.kind, 'waiting')
     heartbeat()
@@ -255,7 +260,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     const { join, hold, answer, pass, sent, lose } = await stage(t)
     join()
     const { outcome } = hold(10n)
-    await answer({ quiet: 400 })
+    await answer({ quiet: 400, decisions: '?' })
     assert.deepEqual([outcome.kind, sent], ['waiting', []])
     await pass(399)
     assert.deepEqual(sent, [])
@@ -263,7 +268,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     await answer()
     assert.equal(outcome.kind, 'held')
     const second = hold(10n)
-    await answer({ quiet: 400 })
+    await answer({ quiet: 400, decisions: '?' })
     lose()
     join({ epoch: 'two', incarnation: 2 })
     await answer()
@@ -275,7 +280,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     join()
     const { outcome } = hold(10n)
     const echo = { one: ['0', '0'] }
-    await answer({ decisions: undefined, spent: undefined, unread: { [month.from]: echo } })
+    await answer({ decisions: '?', spent: undefined, unread: { [month.from]: echo } })
     assert.equal(reads[0]?.month, month.from)
     reads[0]?.answer(42n)
     await turn()
@@ -297,7 +302,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     const { join, hold, answer, reads } = await stage(t)
     join()
     const { outcome } = hold(10n)
-    await answer({ decisions: undefined, spent: undefined, unread: { [month.from]: {} } })
+    await answer({ decisions: '?', spent: undefined, unread: { [month.from]: {} } })
     reads[0]?.fail()
     await turn()
     assert.equal(outcome.kind, 'service_unavailable')

@@ -8,6 +8,11 @@ import { spendScripts } from '../../src/workspaces/spend-limits/redis/account-sc
 import { scriptedLink } from '../support/scripted-link.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
 
+/** About the first account of a call. */
+function firstReport({ values }: { readonly values: readonly unknown[] }): unknown {
+  return (JSON.parse(String(values[0])) as { accounts: readonly unknown[] }).accounts[0]
+}
+
 describe('where spend limits are enforced', () => {
   const limited = { id: 'ws', name: 'acme', spendLimit: { amount: 100n, isSoft: false } } as Workspace
   const books = {
@@ -56,13 +61,13 @@ describe('where spend limits are enforced', () => {
     const { parts: given, scripted, ledger } = parts(t)
     const control = await openSpendControl({ ...given, link: scripted.link, journal })
     scripted.join()
-    const answer = { state: 'told', generation: 1, quiet: 0, spent: '0', held: '0', unread: {}, known: {} }
+    const account = { generation: 1, spent: '0', held: '0', unread: {}, known: {} }
     async function answered(decisions: string): Promise<{ counts: Record<string, [string, string]> }> {
       const call = scripted.next(spendScripts.reserve)
-      call.answer(JSON.stringify({ ...answer, decisions }))
+      call.answer(JSON.stringify({ state: 'told', quiet: 0, decisions, accounts: [account] }))
       await turn()
       await turn()
-      return JSON.parse(String(call.values[0])) as { counts: Record<string, [string, string]> }
+      return firstReport(call) as { counts: Record<string, [string, string]> }
     }
     const holding = control.hold(limited, 10n)
     await answered('1')
@@ -91,7 +96,7 @@ describe('where spend limits are enforced', () => {
     const limitSent = (): unknown => {
       const call = scripted.next(spendScripts.reserve)
       call.fail()
-      return (JSON.parse(String(call.values[0])) as { limit?: string }).limit
+      return (firstReport(call) as { limit?: string }).limit
     }
     assert.equal(limitSent(), '100')
     await turn()

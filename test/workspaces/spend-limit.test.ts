@@ -55,10 +55,21 @@ describe('what a caller sees of a spend limit', () => {
   })
 
   it('is exact in a refusal, including what running requests may cost', () => {
-    const alone = limitExceeded(5n * AUD, { spent: 4n * AUD, held: 0n }, 1_500_000n)
+    const now = Date.UTC(2026, 10, 15)
+    const alone = limitExceeded('workspace month', 5n * AUD, { spent: 4n * AUD, held: 0n }, 1_500_000n, now)
     assert.equal(alone.code, 'spend_limit_exceeded')
     assert.match(alone.message, /is A\$5\.00 \(excluding GST\): A\$4\.00 is spent, and this .* up to A\$0\.0000015\./)
-    const beside = limitExceeded(5n * AUD, { spent: 4n * AUD, held: 1n }, 1n)
+    const beside = limitExceeded('workspace month', 5n * AUD, { spent: 4n * AUD, held: 1n }, 1n, now)
+    assert.match(
+      beside.message,
+      /^The workspace's spend limit for this month is .* resets on 1 December 2026 at midnight/,
+    )
+    const ofKey = (kind: 'key day' | 'key month') => limitExceeded(kind, AUD, { spent: 0n, held: 0n }, 1n, now).message
+    assert.match(
+      ofKey('key day'),
+      /^This API key's spend limit for this day is .* resets on 16 November 2026 at midnight/,
+    )
+    assert.match(ofKey('key month'), /^This API key's spend limit for this month is .* on 1 December 2026 at midnight/)
     assert.match(beside.message, /is spent, running requests may cost up to A\$0\.000000000001, and/)
     const cause = new Error('away')
     assert.deepEqual([limitUnknown(cause).code, limitUnknown(cause).cause], ['service_unavailable', cause])

@@ -29,7 +29,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     let hold: SpendingHold | undefined
     try {
       const quoted = priceOf(job, caller)
-      hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted))
+      const spender = { id: caller.keyId, ...caller.rules?.spend }
+      hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted), spender)
       const { ticket, waitMs } = await admit(parts, job, caller, reply)
       parts.admitted(job.deployment.lane, waitMs)
       const calls = engineCalls(engine, reply, promptOf(job, caller))

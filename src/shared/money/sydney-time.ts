@@ -51,26 +51,34 @@ export function writtenDate(date: string): string {
   return `${day} ${MONTHS[(month ?? 1) - 1]} ${year}`
 }
 
-// Cached, because formatting a date takes microseconds and consecutive rows nearly always fall on the same day.
-let latestDay = { from: 0, to: 0 }
-
-/** Unix ms of the start of the day in Sydney that contains `at`. */
-export function sydneyDay(at: number): number {
-  if (at < latestDay.from || at >= latestDay.to) {
-    const [year = 0, month = 0, day = 0] = sydneyDate(at).split('-').map(Number)
-    latestDay = { from: sydneyMidnight(year, month, day), to: sydneyMidnight(year, month, day + 1) }
-  }
-  return latestDay.from
-}
-
-/** A calendar month in Sydney. */
-export interface Month {
-  /** Such as "2026-11". */
-  readonly name: string
+export interface CalendarPeriod {
   /** Unix ms, inclusive. */
   readonly from: number
   /** Unix ms, exclusive. */
   readonly to: number
+}
+
+// Cached, because formatting a date takes microseconds and consecutive rows nearly always fall on the same day.
+let latestDay: CalendarPeriod = { from: 0, to: 0 }
+
+/** The day in Sydney that contains `at`. It has 23 to 25 hours. */
+export function sydneyDayPeriod(at: number): CalendarPeriod {
+  if (at < latestDay.from || at >= latestDay.to) {
+    const [year = 0, month = 0, day = 0] = sydneyDate(at).split('-').map(Number)
+    latestDay = { from: sydneyMidnight(year, month, day), to: sydneyMidnight(year, month, day + 1) }
+  }
+  return latestDay
+}
+
+/** Unix ms of the start of the day in Sydney that contains `at`. */
+export function sydneyDay(at: number): number {
+  return sydneyDayPeriod(at).from
+}
+
+/** A calendar month in Sydney. */
+export interface Month extends CalendarPeriod {
+  /** Such as "2026-11". */
+  readonly name: string
 }
 
 /** Parses "2026-11"; undefined when the text is not a month. */

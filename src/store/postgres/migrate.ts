@@ -20,6 +20,7 @@ export const postgresSteps = [
   '0009-key-limits.sql',
   '0010-invoice-emails.sql',
   '0011-requests-per-workspace.sql',
+  '0012-key-spend.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

@@ -26,6 +26,7 @@ export const sqliteSteps = [
   '0017-key-limits.sql',
   '0018-invoice-emails.sql',
   '0019-requests-per-workspace.sql',
+  '0020-key-spend.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

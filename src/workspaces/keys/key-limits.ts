@@ -1,11 +1,14 @@
 import { BlockList, isIP } from 'node:net'
 import { ApiError } from '../../shared/errors.ts'
+import { parseAud, type PicoAud } from '../../shared/money/money.ts'
 import type { ApiKey, KeyLimits, KeyRules } from '../workspace.ts'
 import type { GivenLimits } from './key-store.ts'
 
 /** The limits of a key: what is valid, and how requests are compared with them. */
 
 export const REQUESTS_PER_MINUTE_MAX = 100_000_000
+/** Keeps sums far below the 64 bits of the ledger. */
+const SPEND_MAX = 1_000_000n * 1_000_000_000_000n
 /** Of models, and of addresses. */
 export const ALLOWED_MAX = 100
 
@@ -48,6 +51,13 @@ export function checkLimits(limits: GivenLimits): void {
   }
 }
 
+/** A spend limit of a workspace or key, in AUD. */
+export function amountIn(param: string, text: string): PicoAud {
+  const amount = parseAud(text)
+  if (amount !== undefined && amount <= SPEND_MAX) return amount
+  throw invalid(param, 'must be an amount in AUD such as "500.00", at most 1000000')
+}
+
 function checkList(param: string, list: readonly string[] | null | undefined): void {
   if (!list || (list.length >= 1 && list.length <= ALLOWED_MAX)) return
   throw invalid(param, `must have 1 to ${ALLOWED_MAX} entries`)
@@ -59,13 +69,15 @@ function invalid(param: string, rule: string): ApiError {
 
 /** undefined if the key has no limits: its requests are compared with nothing. */
 export function rulesOf(key: KeyLimits & Pick<ApiKey, 'id'>): KeyRules | undefined {
-  const { id, requestsPerMinute, allowedModels, allowedEndpoints, allowedAddresses } = key
-  if (requestsPerMinute === null && !(allowedModels || allowedEndpoints || allowedAddresses)) return undefined
+  const { id, requestsPerMinute, spendPerDay, spendPerMonth, allowedModels, allowedEndpoints, allowedAddresses } = key
+  const hasLists = allowedModels || allowedEndpoints || allowedAddresses
+  if (requestsPerMinute === null && spendPerDay === null && spendPerMonth === null && !hasLists) return undefined
   const models = allowedModels && new Set(allowedModels)
   const endpoints = allowedEndpoints && new Set(allowedEndpoints)
   const addresses = allowedAddresses && blockListOf(allowedAddresses)
   return {
     rate: requestsPerMinute === null ? undefined : { id, limit: requestsPerMinute },
+    spend: { perDay: spendPerDay ?? undefined, perMonth: spendPerMonth ?? undefined },
     allowsModel: ({ id: slug, aliases }) => !models || models.has(slug) || aliases.some((alias) => models.has(alias)),
     allowsEndpoint: (path) => !endpoints || endpoints.has(path),
     allowsAddress(address) {

@@ -35,8 +35,8 @@ export function keyQueries(database: Database): KeyStore {
       change(
         command(
           `INSERT INTO api_keys (id, workspace_id, hash, ending, name, created_at, expires_at, requests_per_minute,
-             allowed_models, allowed_endpoints, allowed_addresses, change)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
+             spend_per_day_pico_aud, spend_per_month_pico_aud, allowed_models, allowed_endpoints, allowed_addresses, change)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
           it.id,
           it.workspaceId,
           it.hash,
@@ -45,6 +45,8 @@ export function keyQueries(database: Database): KeyStore {
           it.createdAt,
           it.expiresAt,
           it.requestsPerMinute,
+          it.spendPerDay,
+          it.spendPerMonth,
           listText(it.allowedModels),
           listText(it.allowedEndpoints),
           listText(it.allowedAddresses),
@@ -55,13 +57,15 @@ export function keyQueries(database: Database): KeyStore {
         name: it.name,
         expires_at: it.expiresAt,
         requests_per_minute: it.requestsPerMinute,
+        spend_per_day_pico_aud: it.spendPerDay,
+        spend_per_month_pico_aud: it.spendPerMonth,
         allowed_models: it.allowedModels && listText(it.allowedModels),
         allowed_endpoints: it.allowedEndpoints && listText(it.allowedEndpoints),
         allowed_addresses: it.allowedAddresses && listText(it.allowedAddresses),
       }
       const given = Object.entries(columns).filter(([, value]) => value !== undefined)
       const set = [...given.map(([column]) => `${column} = ?`), `change = ${NEXT_CHANGE}`].join(', ')
-      const values = given.map(([, value]) => value as string | number | null)
+      const values = given.map(([, value]) => value as string | number | bigint | null)
       return change(command(`UPDATE api_keys SET ${set} WHERE id = ? AND revoked_at IS NULL`, ...values, id))
     },
     revokeKey: (id, at) =>
@@ -131,6 +135,8 @@ function toKey(row: Row): ApiKey {
     expiresAt: row['expires_at'] === null ? null : Number(row['expires_at']),
     revokedAt: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     requestsPerMinute: row['requests_per_minute'] === null ? null : Number(row['requests_per_minute']),
+    spendPerDay: row['spend_per_day_pico_aud'] as bigint | null,
+    spendPerMonth: row['spend_per_month_pico_aud'] as bigint | null,
     allowedModels: listIn(row['allowed_models']),
     allowedEndpoints: listIn(row['allowed_endpoints']),
     allowedAddresses: listIn(row['allowed_addresses']),

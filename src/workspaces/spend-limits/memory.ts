@@ -1,80 +1,88 @@
 import type { PicoAud } from '../../shared/money/money.ts'
-import { sydneyMonth, type Month } from '../../shared/money/sydney-time.ts'
+import { sydneyDayPeriod, sydneyMonth, type CalendarPeriod } from '../../shared/money/sydney-time.ts'
 import type { Workspace } from '../workspace.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { SpendEvents, SpendingHold, Spending, SpendView } from './spending.ts'
+import type { SpendEvents, SpendingHold, SpendingKey, Spending, SpendView } from './spending.ts'
 import type { UsageStore } from '../../billing/usage/usage-store.ts'
-import { limitExceeded, limitHeaders, limitUnknown, monthSums } from './limit.ts'
+import { keySum, limitExceeded, limitHeaders, limitUnknown, monthSums, type LimitKind } from './limit.ts'
 
-/** What is spent in one month, by workspace: the ledger's sums, and what was settled since they were read. */
-interface MonthSpending {
-  readonly month: Month
+/** What is spent in one month or day, by workspace or key: the ledger's sums, and what was settled since they were read. */
+interface PeriodSpending {
+  readonly period: CalendarPeriod
   readonly spent: Map<string, PicoAud>
   /** The limit that was last reported as reached, so that each is reported once a month. */
   readonly reportedLimits: Map<string, PicoAud>
   isRead: boolean
   /** The read in progress. */
   reading: Promise<void> | undefined
+  /** Something was settled during the read, which the read may have found or not. */
+  isUnsure: boolean
 }
 
-/**
- * Tracks in memory what each workspace has spent this month, and the most its running requests can still cost. For a
- * database that only one process serves.
- *
- * The ledger is read once for each month, at the start and one month ahead: nothing is settled in a month before it
- * begins, so no row is both in its sums and counted here. Only a clock that is changed by more than a month leads to a month
- * that was not read; what is settled while that month is being read may count twice.
- */
-export async function memorySpending(
-  store: UsageStore,
-  clock: Clock,
-  events: SpendEvents,
-): Promise<Spending & SpendView> {
-  /** This month, the one before and the next, by their beginning. A clock may be set back over the beginning of a month. */
-  const months = new Map<number, MonthSpending>()
-  /** What the running requests of each workspace hold. It belongs to no month. */
-  const held = new Map<string, PicoAud>()
-  let present = enter(sydneyMonth(clock.now()))
-  await read(present)
+/** How often a sum is read again because something was settled in the meantime. After that, it may count twice. */
+const READS_MAX = 5
 
-  function enter(month: Month): MonthSpending {
-    const previous = sydneyMonth(month.from - 1)
-    for (const from of months.keys()) {
-      if (from !== previous.from && from !== month.from && from !== month.to) months.delete(from)
+/**
+ * Tracks what is spent in the present month or day, and the most that running requests can still cost.
+ *
+ * The ledger is read once for each period, at the start and one period ahead: nothing is settled in a period before it
+ * begins, so no row is both in its sums and counted here. Only a clock that is changed by more than a period leads to one
+ * that was not read.
+ */
+function spendingOverTime(
+  clock: Clock,
+  periodAt: (at: number) => CalendarPeriod,
+  sumsOf: (period: CalendarPeriod) => Promise<ReadonlyMap<string, PicoAud>>,
+) {
+  /** This period, the one before and the next, by their beginning. A clock may be set back over the beginning of a period. */
+  const periods = new Map<number, PeriodSpending>()
+  /** What running requests hold. It belongs to no period. */
+  const held = new Map<string, PicoAud>()
+  let present = enter(periodAt(clock.now()))
+
+  function enter(period: CalendarPeriod): PeriodSpending {
+    const previous = periodAt(period.from - 1)
+    for (const from of periods.keys()) {
+      if (from !== previous.from && from !== period.from && from !== period.to) periods.delete(from)
     }
-    const entered = monthSpending(month)
-    monthSpending(sydneyMonth(month.to))
-    readInBackground(month)
+    const entered = spendingIn(period)
+    spendingIn(periodAt(period.to))
+    readInBackground(period)
     return entered
   }
 
-  function monthSpending(month: Month): MonthSpending {
-    let it = months.get(month.from)
+  function spendingIn(period: CalendarPeriod): PeriodSpending {
+    let it = periods.get(period.from)
     if (!it) {
-      it = { month, spent: new Map(), reportedLimits: new Map(), isRead: false, reading: undefined }
-      months.set(month.from, it)
+      it = { period, spent: new Map(), reportedLimits: new Map(), isRead: false, reading: undefined, isUnsure: false }
+      periods.set(period.from, it)
     }
     return it
   }
 
-  /** Reads the month and the next one, if they have not been read yet. */
-  function readInBackground(month: Month): void {
-    for (const from of [month.from, month.to]) {
-      const it = months.get(from)
+  /** Reads the period and the next one, if they have not been read yet. */
+  function readInBackground(period: CalendarPeriod): void {
+    for (const from of [period.from, period.to]) {
+      const it = periods.get(from)
       if (it && !it.isRead) read(it).catch(() => {})
     }
   }
 
-  function read(it: MonthSpending): Promise<void> {
+  function read(it: PeriodSpending): Promise<void> {
     return (it.reading ??= readSums(it))
   }
 
-  async function readSums(it: MonthSpending): Promise<void> {
+  async function readSums(it: PeriodSpending): Promise<void> {
     try {
-      for (const [id, amount] of await monthSums(store, it.month)) add(it.spent, id, amount)
-      it.isRead = true
+      for (let reads = 1; !it.isRead; reads += 1) {
+        it.isUnsure = false
+        const sums = await sumsOf(it.period)
+        it.isRead = !it.isUnsure || reads === READS_MAX
+        // The next read includes what was settled during this one.
+        if (!it.isRead) it.spent.clear()
+        else for (const [id, amount] of sums) add(it.spent, id, amount)
+      }
     } catch (error) {
-      // The next read includes what was settled during this one.
       it.spent.clear()
       throw error
     } finally {
@@ -82,16 +90,16 @@ export async function memorySpending(
     }
   }
 
-  function thisMonth(): MonthSpending {
-    const now = clock.now()
-    if (now < present.month.from || now >= present.month.to) present = enter(sydneyMonth(now))
+  function now(): PeriodSpending {
+    const at = clock.now()
+    if (at < present.period.from || at >= present.period.to) present = enter(periodAt(at))
     return present
   }
 
-  /** The month may change while its sums are read. */
-  async function thisMonthRead(): Promise<MonthSpending> {
+  /** The period may end while its sums are read. */
+  async function nowRead(): Promise<PeriodSpending> {
     for (;;) {
-      const it = thisMonth()
+      const it = now()
       if (it.isRead) return it
       await read(it).catch((cause: unknown) => {
         throw limitUnknown(cause)
@@ -99,33 +107,105 @@ export async function memorySpending(
     }
   }
 
-  function count(workspace: Workspace, amount: PicoAud, settledAt: number): void {
-    const it = months.get(sydneyMonth(settledAt).from)
-    // The row is in the ledger, so a later read will include it.
-    if (!it || !(it.isRead || it.reading)) return
-    const spent = add(it.spent, workspace.id, amount)
-    const limit = workspace.spendLimit?.amount
-    if (limit === undefined || spent < limit || it.reportedLimits.get(workspace.id) === limit) return
-    it.reportedLimits.set(workspace.id, limit)
+  return {
+    held,
+    now,
+    nowRead,
+    /** A read may have failed, so try again until this period and the next are read. */
+    readAhead: (): void => readInBackground(now().period),
+    /** Adds what a request cost. undefined if a later read of the ledger will include its row. */
+    count(id: string, amount: PicoAud, settledAt: number): PeriodSpending | undefined {
+      const it = periods.get(periodAt(settledAt).from)
+      if (!it || !(it.isRead || it.reading)) return undefined
+      if (it.reading) it.isUnsure = true
+      add(it.spent, id, amount)
+      return it
+    },
+  }
+}
+
+type SpendingOverTime = ReturnType<typeof spendingOverTime>
+
+/** One hard limit of a request. */
+interface HardLimit {
+  readonly kind: LimitKind
+  readonly id: string
+  readonly amount: PicoAud
+  readonly spending: SpendingOverTime
+}
+
+/**
+ * Tracks spending in memory: of all workspaces, and of each key from the first request that has a limit. For a database that
+ * only one process serves, and a store whose reads include every row that was settled before.
+ */
+export async function memorySpending(
+  store: UsageStore,
+  clock: Clock,
+  events: SpendEvents,
+): Promise<Spending & SpendView> {
+  const workspaces = spendingOverTime(clock, sydneyMonth, (month) => monthSums(store, month))
+  const keys = { day: new Map<string, SpendingOverTime>(), month: new Map<string, SpendingOverTime>() }
+  await workspaces.nowRead()
+
+  function ofKey(id: string, kind: 'day' | 'month'): SpendingOverTime {
+    let spending = keys[kind].get(id)
+    if (!spending) {
+      const periodAt = kind === 'day' ? sydneyDayPeriod : sydneyMonth
+      spending = spendingOverTime(clock, periodAt, async (period) => new Map([[id, await keySum(store, id, period)]]))
+      keys[kind].set(id, spending)
+    }
+    return spending
+  }
+
+  function limitsOf({ id, spendLimit }: Workspace, key: SpendingKey | undefined): readonly HardLimit[] {
+    const limits: HardLimit[] = []
+    if (spendLimit && !spendLimit.isSoft) {
+      limits.push({ kind: 'workspace month', id, amount: spendLimit.amount, spending: workspaces })
+    }
+    if (key?.perDay !== undefined) {
+      limits.push({ kind: 'key day', id: key.id, amount: key.perDay, spending: ofKey(key.id, 'day') })
+    }
+    if (key?.perMonth !== undefined) {
+      limits.push({ kind: 'key month', id: key.id, amount: key.perMonth, spending: ofKey(key.id, 'month') })
+    }
+    return limits
+  }
+
+  function countWorkspace(workspace: Workspace, amount: PicoAud, settledAt: number): void {
+    const { id, spendLimit } = workspace
+    const it = workspaces.count(id, amount, settledAt)
+    const spent = it?.spent.get(id) ?? 0n
+    const limit = spendLimit?.amount
+    if (!it || limit === undefined || spent < limit || it.reportedLimits.get(id) === limit) return
+    it.reportedLimits.set(id, limit)
     events.limitReached(workspace, spent)
   }
 
   return {
-    async hold(workspace, most): Promise<SpendingHold> {
-      const { id, spendLimit } = workspace
+    async hold(workspace, most, key): Promise<SpendingHold> {
+      const limits = limitsOf(workspace, key)
+      // A workspace without a hard limit also holds, because a limit may be set at any time.
+      const holders = [
+        { id: workspace.id, spending: workspaces },
+        ...limits.filter(({ spending }) => spending !== workspaces),
+      ]
       let own = 0n
       let open = true
       const raise = async (amount: PicoAud): Promise<void> => {
-        // A read may have failed, so try again until both months are read.
-        readInBackground(thisMonth().month)
-        const isHard = spendLimit !== null && !spendLimit.isSoft
-        const spent = isHard ? ((await thisMonthRead()).spent.get(id) ?? 0n) : 0n
-        if (!open || amount <= own) return
-        const byOthers = (held.get(id) ?? 0n) - own
-        if (isHard && spent + byOthers + amount > spendLimit.amount) {
-          throw limitExceeded(spendLimit.amount, { spent, held: byOthers }, amount)
+        for (const { spending } of holders) spending.readAhead()
+        // A period may change, or have to be read, while another one is read.
+        while (limits.some(({ spending }) => !spending.now().isRead)) {
+          for (const { spending } of limits) await spending.nowRead()
         }
-        held.set(id, byOthers + amount)
+        if (!open || amount <= own) return
+        for (const { kind, id, amount: limit, spending } of limits) {
+          const spent = spending.now().spent.get(id) ?? 0n
+          const byOthers = (spending.held.get(id) ?? 0n) - own
+          if (spent + byOthers + amount > limit) {
+            throw limitExceeded(kind, limit, { spent, held: byOthers }, amount, clock.now())
+          }
+        }
+        for (const { id, spending } of holders) add(spending.held, id, amount - own)
         own = amount
       }
       await raise(most)
@@ -134,13 +214,24 @@ export async function memorySpending(
         settle(amount, settledAt = clock.now()) {
           if (!open) return
           open = false
-          if (add(held, id, -own) === 0n) held.delete(id)
-          count(workspace, amount, settledAt)
+          for (const { id, spending } of holders) if (add(spending.held, id, -own) === 0n) spending.held.delete(id)
+          countWorkspace(workspace, amount, settledAt)
+          if (!key) return
+          keys.day.get(key.id)?.count(key.id, amount, settledAt)
+          keys.month.get(key.id)?.count(key.id, amount, settledAt)
         },
       }
     },
-    headers: ({ id, spendLimit }) => limitHeaders(spendLimit, spendLimit ? (thisMonth().spent.get(id) ?? 0n) : 0n),
-    spent: async (workspaceId) => (await thisMonthRead()).spent.get(workspaceId) ?? 0n,
+    headers: ({ id, spendLimit }) => limitHeaders(spendLimit, spendLimit ? (workspaces.now().spent.get(id) ?? 0n) : 0n),
+    spent: async (workspaceId) => (await workspaces.nowRead()).spent.get(workspaceId) ?? 0n,
+    async spentByKey({ id, perDay, perMonth }) {
+      const spent = async (kind: 'day' | 'month'): Promise<PicoAud> =>
+        (await ofKey(id, kind).nowRead()).spent.get(id) ?? 0n
+      return {
+        day: perDay === undefined ? undefined : await spent('day'),
+        month: perMonth === undefined ? undefined : await spent('month'),
+      }
+    },
   }
 }
 

@@ -7,7 +7,16 @@ export interface Spending {
    * Rejects with `spend_limit_exceeded` if a hard limit has no room for it, and with `service_unavailable` if the limit
    * cannot be checked now.
    */
-  hold(workspace: Workspace, most: PicoAud): Promise<SpendingHold>
+  hold(workspace: Workspace, most: PicoAud, key?: SpendingKey): Promise<SpendingHold>
+}
+
+/** The key of a request, and its hard limits within those of its workspace. */
+export interface SpendingKey {
+  readonly id: string
+  /** In a day in Sydney. */
+  readonly perDay?: PicoAud | undefined
+  /** In a month in Sydney. */
+  readonly perMonth?: PicoAud | undefined
 }
 
 export interface SpendingHold {
@@ -17,7 +26,7 @@ export interface SpendingHold {
    */
   raise(most: PicoAud): Promise<void>
   /**
-   * Replaces the hold with what the request cost, in the month in which its row was settled (by default now). Call when
+   * Replaces the hold with what the request cost, in the month and the day in which its row was settled (by default now). Call when
    * the row is durable. Only the first call counts.
    */
   settle(amount: PicoAud, settledAt?: number): void
@@ -29,6 +38,8 @@ export interface SpendView {
   headers(workspace: Workspace): Record<string, string>
   /** What the workspace has spent in this month in Sydney. */
   spent(workspaceId: string): Promise<PicoAud>
+  /** What a key has spent in this day and this month in Sydney; undefined where it has no limit. */
+  spentByKey(key: SpendingKey): Promise<{ readonly day: PicoAud | undefined; readonly month: PicoAud | undefined }>
 }
 
 export interface SpendEvents {

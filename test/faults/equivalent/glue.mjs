@@ -39,9 +39,9 @@ export default [
   },
   {
     file: 'src/workspaces/spend-limits/memory.ts',
-    before: 'const previous = sydneyMonth(month.from - 1)',
-    after: 'const previous = sydneyMonth(month.from - 2)',
-    why: 'Both moments are in the month before.',
+    before: 'const previous = periodAt(period.from - 1)',
+    after: 'const previous = periodAt(period.from - 2)',
+    why: 'Both moments are in the period before.',
   },
   {
     file: 'src/cluster/workers/shared-port.ts',

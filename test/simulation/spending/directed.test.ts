@@ -4,9 +4,9 @@ import { Redis } from 'ioredis'
 import { luaBeside, type Script } from '../../../src/cluster/redis/script.ts'
 import {
   accountScripts,
-  remoteAccount,
+  remoteAccounts,
   spendScripts,
-  type AccountReport,
+  type AccountAnswer,
   type ReserveAnswer,
 } from '../../../src/workspaces/spend-limits/redis/account-scripts.ts'
 import { startRedis, type RedisServer } from '../../support/redis-server.ts'
@@ -52,47 +52,53 @@ async function openAccount(redis: Redis, breakLua: (name: string, lua: string) =
   await redis.set('simulated:now', MONTH)
   await redis.hset('weir:{replicas}', 'epoch', EPOCH, 'quiet_until', '0')
   const member = { epoch: EPOCH, incarnation: 1, quietUntilMs: 0 }
-  const account = remoteAccount(
-    {
-      run(script: Script, keys, values) {
-        const { lua } = script === spendScripts.checkpoint ? running.checkpoint : running.reserve
-        return redis.eval(lua, keys.length, ...keys, ...values)
-      },
+  const accounts = remoteAccounts({
+    run(script: Script, keys, values) {
+      const { lua } = script === spendScripts.checkpoint ? running.checkpoint : running.reserve
+      return redis.eval(lua, keys.length, ...keys, ...values)
     },
-    'ws',
-  )
+  })
   const turns = new Map<string, number>()
   return {
     report(replica, state = {}) {
       const turn = state.turn ?? (turns.get(replica) ?? 0) + 1
       turns.set(replica, Math.max(turn, turns.get(replica) ?? 0))
       const { month = MONTH, held = 0n, settled = 0n, delivered = 0n, want = 0n, predecessor = '' } = state
-      const report: AccountReport = {
-        replica,
-        owner: `journal of ${replica}`,
-        predecessor,
-        turn,
+      const limits = [{ account: 0, limit: LIMIT }]
+      const report = {
+        name: 'ws',
         month,
         nextMonth: month === MONTH ? NEXT_MONTH : NEXT_MONTH + 1,
         held,
         counts: new Map([[month, { settled, delivered }]]),
-        pending: want > 0n ? [{ amount: want, limit: LIMIT }] : [],
         limit: LIMIT,
         known: {},
       }
-      return account.reserve(member, report)
+      return accounts.reserve(member, {
+        replica,
+        owner: `journal of ${replica}`,
+        predecessor,
+        turn,
+        accounts: [report],
+        pending: want > 0n ? [{ amount: want, limits }] : [],
+      })
     },
-    checkpoint: (answer, base, month = MONTH) => account.checkpoint(member, answer as ReserveAnswer, month, base),
+    checkpoint: (answer, base, month = MONTH) =>
+      accounts.checkpoint(member, 'ws', answer?.accounts[0] as AccountAnswer, month, base),
   }
 }
 
-const isHeld = (answer: ReserveAnswer | undefined): boolean | undefined => answer?.decisions?.[0]
+/** undefined if it waits. */
+function isHeld(answer: ReserveAnswer | undefined): boolean | undefined {
+  const decision = answer?.decisions[0]
+  return decision === undefined ? undefined : decision === 1
+}
 
 const stories: readonly Story[] = [
   {
     name: 'a sum that was read before a replica came back may lack what that one has brought into the database since',
     script: 'reserve',
-    find: "if reported[2] ~= '0' then forget_sums() end",
+    find: "if reported[2] ~= '0' then forget_sums(account) end",
     replace: '',
     async tell({ report, checkpoint }) {
       await checkpoint(await report('one'), 0n)
@@ -108,7 +114,7 @@ const stories: readonly Story[] = [
   {
     name: 'a call that comes late does not take back what was held since',
     script: 'reserve',
-    find: 'if me and me.turn >= report.turn then',
+    find: 'if me and me.turn >= sent.turn then',
     replace: 'if false then',
     async tell({ report, checkpoint }) {
       await checkpoint(await report('one'), 0n)
@@ -122,14 +128,14 @@ const stories: readonly Story[] = [
   {
     name: 'a replica learns what others have that may not be in the database, and nothing of itself or of idle ones',
     script: 'reserve',
-    find: "if name ~= report.replica and open ~= '0' then",
-    replace: "if name ~= report.replica or open ~= '0' then",
+    find: "if name ~= sent.replica and open ~= '0' then",
+    replace: "if name ~= sent.replica or open ~= '0' then",
     async tell({ report, checkpoint }) {
       await checkpoint(await report('one', { held: 7n }), 0n)
       await report('idle', { settled: 5n, delivered: 5n })
       await report('holding', { held: 3n })
       await report('settling', { held: 3n, settled: 9n, delivered: 2n })
-      assert.deepEqual((await report('one', { held: 7n }))?.known, {
+      assert.deepEqual((await report('one', { held: 7n }))?.accounts[0]?.known, {
         holding: ['journal of holding', String(MONTH), '3'],
         settling: ['journal of settling', String(MONTH), '10'],
       })
@@ -152,7 +158,7 @@ const stories: readonly Story[] = [
   {
     name: 'a sum that was read before a journal arrived is not taken after it has',
     script: 'checkpoint',
-    find: 'account.generation ~= report.generation or ',
+    find: 'account.generation ~= sent.generation or ',
     replace: '',
     async tell({ report, checkpoint }) {
       await report('dead', { settled: 50n })
@@ -170,7 +176,7 @@ const stories: readonly Story[] = [
   {
     name: 'when the journal of a dead replica has arrived, the sum is read again',
     script: 'reserve',
-    find: 'if is_counted then forget_sums() end',
+    find: 'if is_counted then forget_sums(account) end',
     replace: '',
     async tell({ report, checkpoint }) {
       await checkpoint(await report('dead', { settled: 50n }), 0n)
@@ -192,7 +198,7 @@ const stories: readonly Story[] = [
       await checkpoint(await report('ahead', { month: NEXT_MONTH, settled: 80n }), 0n, NEXT_MONTH)
       const asked = await report('one', { want: 50n })
       // Either month's sum may have to be read again.
-      for (const month of asked?.unread.keys() ?? []) await checkpoint(asked, 0n, month)
+      for (const month of asked?.accounts[0]?.unread.keys() ?? []) await checkpoint(asked, 0n, month)
       assert.equal(isHeld(await report('one', { want: 50n })), false)
       assert.equal(isHeld(await report('one', { want: 20n })), true)
     },

@@ -3,9 +3,9 @@ import { after, before, describe, it } from 'node:test'
 import { startRedis, type RedisServer } from '../../support/redis-server.ts'
 import { isLongRun, runLength } from '../../support/long-run.ts'
 import { simulationSeed } from '../seed.ts'
-import { memoryAdapter, redisAdapter, simulateMonths, type MonthAdapter } from './months.ts'
+import { limitedSubjects, memoryAdapter, redisAdapter, simulateMonths, type MonthAdapter } from './months.ts'
 
-describe('a spend limit while months change, under simulation', () => {
+describe('a spend limit while months or days change, under simulation', () => {
   let server: RedisServer
   before(async () => void (server = await startRedis()))
   after(() => server.remove())
@@ -15,16 +15,19 @@ describe('a spend limit while months change, under simulation', () => {
     { name: 'Redis', worlds: runLength(4, 40), open: () => redisAdapter(server.socket) },
   ]
   for (const { name, worlds, open } of adapters) {
-    for (const jumps of [false, true]) {
+    const cases = Object.entries(limitedSubjects).flatMap(([subject, limited]) =>
+      [false, true].map((jumps) => ({ subject, limited, jumps })),
+    )
+    for (const { subject, limited, jumps } of cases) {
       const title = jumps
         ? 'never counts less than the ledger has, however the clock is set and whenever the store fails'
         : 'counts exactly what the ledger has, with requests in flight'
-      it(`in ${name}, ${title}`, async (t) => {
+      it(`in ${name}, that of a ${subject} ${title}`, async (t) => {
         const seed = simulationSeed()
         t.diagnostic(`WEIR_SEED=${seed}`)
         const seen: Record<string, number> = {}
         for (let world = 0; world < worlds; world += 1) {
-          const happenings = await simulateMonths(open(), seed + world, 300, { jumps })
+          const happenings = await simulateMonths(open(), seed + world, 300, { jumps, limited })
           for (const [happening, times] of Object.entries(happenings)) seen[happening] = (seen[happening] ?? 0) + times
         }
         t.diagnostic(JSON.stringify(seen))

@@ -2,11 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { ApiError } from '../../../src/shared/errors.ts'
 import type { PicoAud } from '../../../src/shared/money/money.ts'
-import { sydneyMonth } from '../../../src/shared/money/sydney-time.ts'
+import { sydneyDayPeriod, sydneyMonth, type CalendarPeriod } from '../../../src/shared/money/sydney-time.ts'
 import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import type { Workspace } from '../../../src/workspaces/workspace.ts'
 import type { AlarmClock } from '../../../src/shared/clock.ts'
-import type { Spending, SpendingHold, SpendView } from '../../../src/workspaces/spend-limits/spending.ts'
+import type { Spending, SpendingHold, SpendingKey, SpendView } from '../../../src/workspaces/spend-limits/spending.ts'
 import type { UsageStore } from '../../../src/billing/usage/usage-store.ts'
 import type { LinkFollower, RedisLink } from '../../../src/cluster/redis/link.ts'
 import { luaBeside } from '../../../src/cluster/redis/script.ts'
@@ -17,7 +17,25 @@ import { redisSpending } from '../../../src/workspaces/spend-limits/redis/spendi
 const CENT = 10_000_000_000n
 const LIMIT = 1000n * CENT
 const DAY_MS = 86_400_000
-const workspace = { id: 'ws', name: 'acme', spendLimit: { amount: LIMIT, isSoft: false } } as Workspace
+/** What has the limit: a workspace for months, or a key for months or days. */
+interface Limited {
+  readonly workspace: Workspace
+  readonly key?: SpendingKey
+  periodAt(at: number): CalendarPeriod
+  /** More periods than an adapter keeps, in days. */
+  readonly jumpDays: number
+}
+
+const unlimited = { id: 'ws', name: 'acme', spendLimit: null } as Workspace
+export const limitedSubjects = {
+  workspace: {
+    workspace: { ...unlimited, spendLimit: { amount: LIMIT, isSoft: false } },
+    periodAt: sydneyMonth,
+    jumpDays: 95,
+  },
+  'key by month': { workspace: unlimited, key: { id: 'key', perMonth: LIMIT }, periodAt: sydneyMonth, jumpDays: 95 },
+  'key by day': { workspace: unlimited, key: { id: 'key', perDay: LIMIT }, periodAt: sydneyDayPeriod, jumpDays: 3 },
+} as const satisfies Record<string, Limited>
 
 export class WrongCount extends Error {}
 
@@ -149,8 +167,8 @@ export interface MonthHappenings {
 }
 
 /**
- * One workspace whose months change while requests run, are settled, and sums are read. `jumps`: the clock is also set
- * by several months, and back over the beginning of a month; the store fails.
+ * One workspace or key whose months or days change while requests run, are settled, and sums are read. `jumps`: the clock is also set
+ * by several periods, and back over the beginning of one; the store fails.
  *
  * No decision may count less than the ledger has. It may count a row twice only if a read overlapped its settlement: a
  * month that was read before it began is never read again in memory, and only in quiet moments with Redis.
@@ -159,12 +177,13 @@ export async function simulateMonths(
   adapter: MonthAdapter,
   seed: number,
   steps: number,
-  { jumps }: { readonly jumps: boolean },
+  { jumps, limited }: { readonly jumps: boolean; readonly limited: Limited },
 ): Promise<MonthHappenings> {
+  const { workspace, key, periodAt, jumpDays } = limited
   const random = seededRandom(seed)
   const below = (count: number): number => Math.floor(random() * count)
   const happenings = { months: 0, held: 0, refused: 0, unavailable: 0, settledUnread: 0, failedReads: 0 }
-  let nowMs = sydneyMonth(Date.UTC(2026, 10, 15)).to - 5000
+  let nowMs = periodAt(Date.UTC(2026, 10, 15)).to - 5000
   let monotonicMs = 1000
   let step = 0
   const rows: Row[] = []
@@ -178,7 +197,7 @@ export async function simulateMonths(
   const settled: Row[] = []
   const errors: Error[] = []
 
-  const monthOf = (at: number): number => sydneyMonth(at).from
+  const monthOf = (at: number): number => periodAt(at).from
   const sum = (some: readonly { readonly amount: PicoAud }[]): PicoAud => some.reduce((all, it) => all + it.amount, 0n)
   const inMonth = (month: number, some: readonly Row[]): Row[] => some.filter((it) => monthOf(it.settledAt) === month)
 
@@ -190,7 +209,8 @@ export async function simulateMonths(
     return promise
   }
   const store = {
-    usageSums: async ({ from }: { from: number }) => [{ group: 'ws', amount: await ask(from) }],
+    // The sums of all workspaces matter only if the workspace has the limit.
+    usageSums: async ({ from }: { from: number }) => (key ? [] : [{ group: 'ws', amount: await ask(from) }]),
     usageTotal: async ({ from }: { from: number }) => ({ amount: await ask(from) }),
   } as unknown as UsageStore
   const clock: AlarmClock = { now: () => nowMs, monotonic: () => monotonicMs, after: () => () => {} }
@@ -239,7 +259,7 @@ export async function simulateMonths(
   }
 
   function arrive(most: PicoAud): void {
-    const arrival = spending.hold(workspace, most).then(
+    const arrival = spending.hold(workspace, most, key).then(
       (hold) => {
         happenings.held += 1
         const counted = truth(monthOf(nowMs)) + heldByAll() + most
@@ -288,7 +308,9 @@ export async function simulateMonths(
 
   /** The month is nearly over. */
   async function turnMonth(): Promise<void> {
-    // Much has happened in it, so the next month was read, unless the store has failed all the time.
+    // Much has happened in it, so the next month was read, unless the store has failed all the time. Only requests show
+    // that a key is in use.
+    if (key) arrive(CENT)
     for (let second = 0; second < (jumps ? 1 : 4); second += 1) {
       monotonicMs += 1000
       spending.headers(workspace)
@@ -297,7 +319,7 @@ export async function simulateMonths(
       if (!jumps) finishAll()
       await opened.rest()
     }
-    nowMs = sydneyMonth(nowMs).to - 1
+    nowMs = periodAt(nowMs).to - 1
   }
 
   const actions: readonly { readonly weight: number; act(): unknown }[] = [
@@ -318,8 +340,8 @@ export async function simulateMonths(
         read?.fail(new ApiError('service_unavailable', 'The database is away.'))
       },
     },
-    { weight: jumps ? 3 : 0, act: () => void (nowMs = sydneyMonth(nowMs).from - 1) },
-    { weight: jumps ? 1 : 0, act: () => void (nowMs += (below(2) === 0 ? 95 : -95) * DAY_MS) },
+    { weight: jumps ? 3 : 0, act: () => void (nowMs = periodAt(nowMs).from - 1) },
+    { weight: jumps ? 1 : 0, act: () => void (nowMs += (below(2) === 0 ? jumpDays : -jumpDays) * DAY_MS) },
   ]
   const all = actions.reduce((weights, { weight }) => weights + weight, 0)
 
@@ -369,7 +391,7 @@ export async function simulateMonths(
       [left - doubtful, 'held'],
     ] as const) {
       if (most <= 0n) continue
-      const attempt = spending.hold(workspace, most).then(
+      const attempt = spending.hold(workspace, most, key).then(
         (hold) => {
           hold.settle(0n, nowMs)
           return 'held'

@@ -9,12 +9,12 @@ export const mutations: readonly {
     name: 'what others hold does not count',
     script: 'reserve',
     find: 'for _, member in pairs(account.members) do add(sum, member.held, 1) end\n    add(sum, amount, 1)',
-    replace: 'add(sum, report.held, 1)\n    add(sum, amount, 1)',
+    replace: 'add(sum, it.report.held, 1)\n    add(sum, amount, 1)',
   },
   {
     name: 'two reservations in one call do not see each other',
     script: 'reserve',
-    find: 'account.members[report.replica].held = text_of(held)',
+    find: 'account.members[sent.replica].held = text_of(held)',
     replace: '',
   },
   {

@@ -1,6 +1,7 @@
 import { keyList, oneKey, type KeyList, type KeyView } from '../key-list.ts'
 import type { Accounts, ChangedKey } from '../../accounts.ts'
 import type { GivenLimits } from '../key-store.ts'
+import { amountIn } from '../key-limits.ts'
 import { counted } from '../../../shared/counts.ts'
 import { endOf } from '../../../shared/period.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
@@ -34,6 +35,9 @@ take effect immediately, also in a running service.
 
 Limits of a key:
   --requests-per-minute N  within the limit of its workspace; "none" removes it
+  --spend-per-day AUD      what the key may spend in a day in Sydney, excluding
+                           GST, such as 5.00; "none" removes it
+  --spend-per-month AUD    the same for a calendar month in Sydney
   --models A,B             slugs or aliases that the key may call; "any": all
   --endpoints A,B          inference endpoints that the key may call, such as
                            /chat/completions,/embeddings; "any": all
@@ -51,6 +55,8 @@ Limits of a key:
         limit: 'string',
         before: 'string',
         'requests-per-minute': 'string',
+        'spend-per-day': 'string',
+        'spend-per-month': 'string',
         models: 'string',
         endpoints: 'string',
         addresses: 'string',
@@ -124,19 +130,28 @@ Limits of a key:
 /** The limits that are given: for the audit log as the API names them, and for the account. */
 function limitsIn(flags: Flags): { readonly body: object; readonly given: GivenLimits } {
   const rate = flags.text('requests-per-minute')
+  const [perDay, perMonth] = [noneOr(flags.text('spend-per-day')), noneOr(flags.text('spend-per-month'))]
   const given = {
     requestsPerMinute: rate === undefined ? undefined : rate === 'none' ? null : Number(rate),
+    spendPerDay: typeof perDay === 'string' ? amountIn('spend_per_day', perDay) : perDay,
+    spendPerMonth: typeof perMonth === 'string' ? amountIn('spend_per_month', perMonth) : perMonth,
     allowedModels: listIn(flags, 'models'),
     allowedEndpoints: listIn(flags, 'endpoints'),
     allowedAddresses: listIn(flags, 'addresses'),
   }
   const body = {
     requests_per_minute: given.requestsPerMinute,
+    spend_per_day: perDay,
+    spend_per_month: perMonth,
     allowed_models: given.allowedModels,
     allowed_endpoints: given.allowedEndpoints,
     allowed_addresses: given.allowedAddresses,
   }
   return { body: Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)), given }
+}
+
+function noneOr(text: string | undefined): string | null | undefined {
+  return text === 'none' ? null : text
 }
 
 function listIn(flags: Flags, name: string): readonly string[] | null | undefined {
@@ -194,6 +209,10 @@ function stateOf({ revoked, expires_at: expires }: KeyView, now: number): 'revok
   return expires !== null && Date.parse(expires) <= now ? 'expired' : undefined
 }
 
+function amountText(amount: string | null): string | null {
+  return amount === null ? null : `A$${amount} (excluding GST)`
+}
+
 function keyText(key: KeyView, view: View): string {
   const time = (at: string | null): string | null => (at === null ? null : `${minuteText(at)} (${ZONE})`)
   return renderFields(
@@ -210,6 +229,8 @@ function keyText(key: KeyView, view: View): string {
         'rate limit',
         key.requests_per_minute === null ? null : `${counted(key.requests_per_minute, 'request')} per minute`,
       ],
+      ['spend per day', amountText(key.spend_per_day)],
+      ['spend per month', amountText(key.spend_per_month)],
       ['models', key.allowed_models?.join(', ') ?? null],
       ['endpoints', key.allowed_endpoints?.join(', ') ?? null],
       ['addresses', key.allowed_addresses?.join(', ') ?? null],

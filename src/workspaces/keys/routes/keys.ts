@@ -1,7 +1,8 @@
 import { Type, type Static } from 'typebox'
 import type { Accounts } from '../../accounts.ts'
 import { keyList, oneKey } from '../key-list.ts'
-import { ALLOWED_MAX, limitedEndpoints, REQUESTS_PER_MINUTE_MAX } from '../key-limits.ts'
+import { ALLOWED_MAX, amountIn, limitedEndpoints, REQUESTS_PER_MINUTE_MAX } from '../key-limits.ts'
+import type { PicoAud } from '../../../shared/money/money.ts'
 import { requireSomething } from '../../routes/require-something.ts'
 import { endOf } from '../../../shared/period.ts'
 import type { Clock } from '../../../shared/clock.ts'
@@ -22,6 +23,14 @@ export const limitSchemas = {
     Type.Integer({ minimum: 1, maximum: REQUESTS_PER_MINUTE_MAX }),
     "Requests per minute with this key, within the limit of its workspace. null: only the workspace's limit applies.",
   ),
+  spend_per_day: nullable(
+    Type.String({ maxLength: 32 }),
+    "What the key may spend in a day in Sydney, in AUD excluding GST. null: only the workspace's limit applies.",
+  ),
+  spend_per_month: nullable(
+    Type.String({ maxLength: 32 }),
+    "What the key may spend in a calendar month in Sydney, in AUD excluding GST. null: only the workspace's limit applies.",
+  ),
   allowed_models: nullable(
     Type.Array(Type.String({ minLength: 1, maxLength: 256 }), allowed),
     'The models that the key may call, by slug or alias. null: all that its workspace may call.',
@@ -39,6 +48,8 @@ export const limitSchemas = {
 /** In requests. Limits that are left out stay as they are. */
 export const limitFields = {
   requests_per_minute: Type.Optional(limitSchemas.requests_per_minute),
+  spend_per_day: Type.Optional(limitSchemas.spend_per_day),
+  spend_per_month: Type.Optional(limitSchemas.spend_per_month),
   allowed_models: Type.Optional(limitSchemas.allowed_models),
   allowed_endpoints: Type.Optional(limitSchemas.allowed_endpoints),
   allowed_addresses: Type.Optional(limitSchemas.allowed_addresses),
@@ -46,6 +57,8 @@ export const limitFields = {
 
 export const limitsExample = {
   requests_per_minute: 60,
+  spend_per_day: '5.00',
+  spend_per_month: null,
   allowed_models: [EXAMPLE_MODEL],
   allowed_endpoints: null,
   allowed_addresses: ['203.0.113.0/24'],
@@ -56,10 +69,16 @@ const limitsSchema = Type.Object(limitFields)
 export function keyLimitsIn(body: Static<typeof limitsSchema>) {
   return {
     requestsPerMinute: body.requests_per_minute,
+    spendPerDay: amountOf('spend_per_day', body.spend_per_day),
+    spendPerMonth: amountOf('spend_per_month', body.spend_per_month),
     allowedModels: body.allowed_models,
     allowedEndpoints: body.allowed_endpoints,
     allowedAddresses: body.allowed_addresses,
   }
+}
+
+function amountOf(param: string, text: string | null | undefined): PicoAud | null | undefined {
+  return typeof text === 'string' ? amountIn(param, text) : text
 }
 
 const keySchema = Type.Object({

@@ -26,95 +26,129 @@ export interface JournalOwners {
   readonly predecessor: string
 }
 
-/** The complete state of one replica, sent with every call. */
-export interface AccountReport extends JournalOwners {
-  readonly replica: string
-  /** The sequence number of this call. Redis ignores a call whose number is not higher than the last. */
-  readonly turn: number
-  /** The start of the current month by this replica's clock, and of the next one. */
+/** The complete state of one replica in one account. */
+export interface AccountReport {
+  /** The name of the account. */
+  readonly name: string
+  /** The start of the current month by this replica's clock, and of the next one. For a daily limit, of days. */
   readonly month: number
   readonly nextMonth: number
   readonly held: PicoAud
   /** By month. */
   readonly counts: ReadonlyMap<number, { readonly settled: PicoAud; readonly delivered: PicoAud }>
-  /** Requests that wait for a reservation. */
-  readonly pending: readonly { readonly amount: PicoAud; readonly limit: PicoAud }[]
   /** The limit to report when it is reached. */
   readonly limit: PicoAud | undefined
   readonly known: KnownReplicas
 }
 
-export interface ReserveAnswer {
+/** What one call sends: reports, and the reservations that requests wait for. */
+export interface ReserveCall extends JournalOwners {
+  readonly replica: string
+  /** The sequence number of this call. Redis ignores a call whose number is not higher than the last. */
+  readonly turn: number
+  readonly accounts: readonly AccountReport[]
+  readonly pending: readonly {
+    readonly amount: PicoAud
+    /** The hard limits that must have room, each in one of `accounts`. */
+    readonly limits: readonly { readonly account: number; readonly limit: PicoAud }[]
+  }[]
+}
+
+export interface AccountAnswer {
   readonly generation: number
-  /** How long nothing can be reserved yet, because replicas are still reconnecting. */
-  readonly quietMs: number
-  /** Whether each pending reservation was made; undefined if nothing could be decided. */
-  readonly decisions: readonly boolean[] | undefined
   /** undefined while the month's sum is unknown. */
   readonly spent: PicoAud | undefined
   /** By all replicas, before the pending reservations. */
   readonly held: PicoAud
   /** The limit is reached, and no replica has reported it yet. */
   readonly isReached: boolean
-  /** Months whose sums must be read from the database. If `decisions` is undefined, it waits for these sums. */
+  /** Months whose sums must be read from the database. If `spent` is undefined, reservations wait for these sums. */
   readonly unread: ReadonlyMap<number, MonthCounts>
   readonly known: KnownReplicas
 }
 
-interface Answer {
-  readonly state: 'told' | 'unknown'
-  readonly generation: number
-  readonly quiet: number
-  readonly decisions?: string
-  readonly spent?: string
-  readonly held: string
-  readonly is_reached?: boolean
-  readonly unread: Readonly<Record<string, MonthCounts>>
-  readonly known: KnownReplicas
+export interface ReserveAnswer {
+  /** How long nothing can be reserved yet, because replicas are still reconnecting. */
+  readonly quietMs: number
+  /**
+   * For each pending reservation, how many of its limits have room, in their order and up to the first without. If all
+   * have, it was made. undefined: it waits.
+   */
+  readonly decisions: readonly (number | undefined)[]
+  /** In the order of the call's accounts. */
+  readonly accounts: readonly AccountAnswer[]
 }
 
-/** The spending account of a workspace in Redis, which all replicas share. */
-export function remoteAccount(link: Pick<RedisLink, 'run'>, workspaceId: string) {
-  // The same hash tag as the epoch's key, so that one script can check the epoch and change the account.
-  const keys = [`weir:{replicas}:spending ${workspaceId}`, REPLICAS_KEYS[0]]
+interface SentAnswer {
+  readonly state: 'told' | 'unknown'
+  readonly quiet: number
+  readonly decisions: string
+  readonly accounts: readonly {
+    readonly generation: number
+    readonly spent?: string
+    readonly held: string
+    readonly is_reached?: boolean
+    readonly unread: Readonly<Record<string, MonthCounts>>
+    readonly known: KnownReplicas
+  }[]
+}
+
+/** The spending accounts in Redis, which all replicas share. */
+export function remoteAccounts(link: Pick<RedisLink, 'run'>) {
+  // The same hash tag as the epoch's key, so that one script can check the epoch and change the accounts.
+  const keysOf = (names: readonly string[]): string[] => [
+    REPLICAS_KEYS[0],
+    ...names.map((name) => `weir:{replicas}:spending ${name}`),
+  ]
   return {
     /** Resolves with undefined if Redis ignored the call: it has lost its data, or has received a later call. */
-    async reserve({ epoch }: Membership, { pending, ...report }: AccountReport): Promise<ReserveAnswer | undefined> {
+    async reserve({ epoch }: Membership, call: ReserveCall): Promise<ReserveAnswer | undefined> {
+      const { accounts, pending, ...sender } = call
       const text = JSON.stringify({
-        ...report,
+        ...sender,
         epoch,
-        month: String(report.month),
-        next_month: String(report.nextMonth),
-        held: String(report.held),
-        counts: Object.fromEntries(
-          [...report.counts].map(([month, it]) => [month, [String(it.settled), String(it.delivered)]]),
-        ),
-        wants: pending.map(({ amount, limit }) => [String(amount), String(limit)]),
-        limit: report.limit?.toString(),
+        accounts: accounts.map((report) => ({
+          month: String(report.month),
+          next_month: String(report.nextMonth),
+          held: String(report.held),
+          counts: Object.fromEntries(
+            [...report.counts].map(([month, it]) => [month, [String(it.settled), String(it.delivered)]]),
+          ),
+          limit: report.limit?.toString(),
+          known: report.known,
+        })),
+        // Lua counts from 1.
+        wants: pending.map(({ amount, limits }) => [
+          String(amount),
+          limits.map(({ account, limit }) => [account + 1, String(limit)]),
+        ]),
       })
-      const answer = JSON.parse((await link.run(spendScripts.reserve, keys, [text])) as string) as Answer
+      const keys = keysOf(accounts.map(({ name }) => name))
+      const answer = JSON.parse((await link.run(spendScripts.reserve, keys, [text])) as string) as SentAnswer
       if (answer.state === 'unknown') return undefined
-      const { decisions, spent } = answer
       return {
-        generation: answer.generation,
         quietMs: answer.quiet,
-        decisions: answer.quiet > 0 || decisions === undefined ? undefined : Array.from(decisions, (it) => it === '1'),
-        spent: spent === undefined ? undefined : BigInt(spent),
-        held: BigInt(answer.held),
-        isReached: answer.is_reached ?? false,
-        unread: new Map(Object.entries(answer.unread).map(([month, echo]) => [Number(month), echo])),
-        known: answer.known,
+        decisions: Array.from(answer.decisions, (it) => (it === '?' ? undefined : Number(it))),
+        accounts: answer.accounts.map(({ generation, spent, held, is_reached: isReached = false, unread, known }) => ({
+          generation,
+          spent: spent === undefined ? undefined : BigInt(spent),
+          held: BigInt(held),
+          isReached,
+          unread: new Map(Object.entries(unread).map(([month, echo]) => [Number(month), echo])),
+          known,
+        })),
       }
     },
     /** Stores the sum of a month, which was read from the database after `reserve` answered. */
     async checkpoint(
       { epoch }: Membership,
-      { generation, unread }: ReserveAnswer,
+      name: string,
+      { generation, unread }: AccountAnswer,
       month: number,
       base: PicoAud,
     ): Promise<void> {
       const checkpoint = { epoch, generation, month: String(month), echo: unread.get(month), base: String(base) }
-      await link.run(spendScripts.checkpoint, keys, [JSON.stringify(checkpoint)])
+      await link.run(spendScripts.checkpoint, keysOf([name]), [JSON.stringify(checkpoint)])
     },
   }
 }

@@ -1,16 +1,17 @@
--- The spending of one workspace over all replicas. KEYS, with one hash tag: 1 the account, as JSON, 2 the hash of the epoch.
--- ARGV: 1 the report of a replica, as JSON.
+-- Spending accounts over all replicas: of a workspace, and of its keys that have a spend limit. KEYS, with one hash tag:
+-- 1 the hash of the epoch, 2 and on the accounts, as JSON. ARGV: 1 what a replica sends, as JSON.
 --
--- The account has an entry for each month that a replica is in, by its own clock. An entry has `base`, the database's sum
--- when it was last read, and three totals for each replica. S is what the replica has settled in the month so far. P is the
--- part of S that was certainly in the database when the replica reported it. F is the part of S that `base` includes. So
+-- An account has an entry for each month that a replica is in, by its own clock. The months of the account for a key's daily
+-- limit are days. An entry has `base`, the database's sum when it was last read, and three totals for each replica. S is what
+-- the replica has settled in the month so far. P is the part of S that was certainly in the database when the replica
+-- reported it. F is the part of S that `base` includes. So
 --   spent = base + the sum of S - F,
 -- and a new request may cost limit - spent - all that is held. `base` is dropped when it may lack something that F has.
 -- A replica that has fallen silent still counts: see KEPT.
-local report = cjson.decode(ARGV[1])
-local epoch = redis.call('HMGET', KEYS[2], 'epoch', 'quiet_until')
+local sent = cjson.decode(ARGV[1])
+local epoch = redis.call('HMGET', KEYS[1], 'epoch', 'quiet_until')
 -- The replica has not noticed yet that Redis lost its data.
-if epoch[1] ~= report.epoch then return cjson.encode({ state = 'unknown' }) end
+if epoch[1] ~= sent.epoch then return cjson.encode({ state = 'unknown' }) end
 local now = clock()
 local quiet = math.max(0, math.ceil(tonumber(epoch[2]) / 1000) - now)
 
@@ -43,17 +44,14 @@ local function is_at_most(sum, text)
   return settled_halves(rest) >= 0
 end
 
-local stored = redis.call('GET', KEYS[1])
-local account = stored and cjson.decode(stored) or { epoch = report.epoch, generation = 0, members = {}, months = {} }
-
 -- The sums must be read again. A new generation makes checkpoints of earlier reads invalid.
-local function forget_sums()
+local function forget_sums(account)
   account.generation = account.generation + 1
   for _, it in pairs(account.months) do it.base = nil end
 end
 
 -- What a replica holds or has settled that may not be in the database.
-local function open_of(name, member)
+local function open_of(account, name, member)
   local sum = { high = 0, low = 0 }
   add(sum, member.held, 1)
   local it = account.months[member.month]
@@ -65,15 +63,20 @@ local function open_of(name, member)
   return text_of(sum)
 end
 
--- In a new epoch this data is outdated or incomplete. It is provisional (is_hearsay) until each replica has reported again.
-if account.epoch ~= report.epoch then
-  account.epoch = report.epoch
-  for name, member in pairs(account.members) do
-    member.held = open_of(name, member)
-    member.is_hearsay = true
+local function opened(place)
+  local stored = redis.call('GET', place)
+  local account = stored and cjson.decode(stored) or { epoch = sent.epoch, generation = 0, members = {}, months = {} }
+  -- In a new epoch this data is outdated or incomplete. It is provisional (is_hearsay) until each replica has reported again.
+  if account.epoch ~= sent.epoch then
+    account.epoch = sent.epoch
+    for name, member in pairs(account.members) do
+      member.held = open_of(account, name, member)
+      member.is_hearsay = true
+    end
+    for _, it in pairs(account.months) do it.counts = {} end
+    forget_sums(account)
   end
-  for _, it in pairs(account.months) do it.counts = {} end
-  forget_sums()
+  return account
 end
 
 local function spent_in(it)
@@ -86,12 +89,12 @@ local function spent_in(it)
   return sum
 end
 
-local function held_by_all()
+local function held_by_all(account)
   local sum = { high = 0, low = 0 }
   for _, member in pairs(account.members) do add(sum, member.held, 1) end
   return sum
 end
 
-local function save()
-  redis.call('SET', KEYS[1], cjson.encode(account), 'PX', EXPIRES)
+local function save(place, account)
+  redis.call('SET', place, cjson.encode(account), 'PX', EXPIRES)
 end

@@ -1,9 +1,10 @@
 import type { PicoAud } from '../../../shared/money/money.ts'
-import type { Month } from '../../../shared/money/sydney-time.ts'
+import type { CalendarPeriod } from '../../../shared/money/sydney-time.ts'
 import type { AlarmClock } from '../../../shared/clock.ts'
 import type { Membership, RedisLink } from '../../../cluster/redis/link.ts'
 import { limitUnknown, type SpendFigures } from '../limit.ts'
-import { remoteAccount, type JournalOwners, type ReserveAnswer } from './account-scripts.ts'
+import { remoteAccounts, type AccountAnswer, type AccountReport, type JournalOwners } from './account-scripts.ts'
+import type { ReserveAnswer } from './account-scripts.ts'
 import { ownCounts } from './own-counts.ts'
 import type { ApiError } from '../../../shared/errors.ts'
 
@@ -17,41 +18,49 @@ const POLLED_MS = 5000
 const FRESH_MS = 1000
 /** As long as Redis keeps a silent replica. Older knowledge of other replicas is discarded. */
 const KEPT_MS = 3_600_000
-
-/** The last answer, with the state that it was based on. */
-interface LastAnswer extends ReserveAnswer {
-  readonly atMs: number
-  readonly month: number
-  readonly ownSpent: PicoAud
-}
+/** In one call, so that a script never takes long. A reservation needs at most three. */
+const ACCOUNTS_MAX = 50
 
 export interface SpendReservationsParts {
   readonly link: RedisLink
   readonly clock: AlarmClock
   readonly journal: JournalOwners
-  /** The current month. */
-  month(): Month
-  /** Reads the month's sum from the database. */
-  readSpent(month: number): Promise<PicoAud>
-  /** The limit in force, hard or soft. */
+}
+
+/**
+ * What one replica reserves and settles in the accounts of one workspace and its keys, and what it knows of the other
+ * replicas. It has one call to Redis in flight at a time, which sends the complete state of the accounts that changed;
+ * changes in the meantime go into the next call.
+ */
+export interface SpendReservations {
+  /** Opens an account. Its name is unique in Redis. */
+  open(name: string, parts: SpendAccountParts): SpendAccount
+  /** Reserves an amount in all of these accounts if each hard limit has room for it. Otherwise resolves with the first that has not. */
+  reserve(amount: PicoAud, limits: readonly HardLimit[]): Promise<Refused | undefined>
+  joined(): void
+  lost(): void
+}
+
+export interface SpendAccountParts {
+  /** The month or day that contains a time. */
+  periodAt(at: number): CalendarPeriod
+  /** Reads the period's sum from the database. */
+  readSpent(from: number): Promise<PicoAud>
+  /** Accounts without a limit are not reported. */
+  isLimited(): boolean
+  /** The limit whose end is reported, hard or soft. */
   limit(): PicoAud | undefined
   limitReached(spent: PicoAud): void
 }
 
-/**
- * What one replica reserves and settles for one workspace, and what it knows of the other replicas. It has one call to
- * Redis in flight at a time, which sends the complete state; changes in the meantime go into the next call.
- */
-export interface SpendReservations {
-  /** Reserves an amount if the hard limit has room for it. Otherwise resolves with the figures. */
-  reserve(amount: PicoAud, limit: PicoAud): Promise<SpendFigures | undefined>
+export interface SpendAccount {
   /** Reserves an amount without checking a limit. */
   reserveUnchecked(amount: PicoAud): void
-  /** Replaces a reservation with the request's cost, in the month that starts at `month`. */
-  settle(held: PicoAud, amount: PicoAud, month: number): void
-  /** What all replicas have spent in this month, at most a second old; undefined before the first answer of Redis. */
+  /** Replaces a reservation with the request's cost, in the period of this time. */
+  settle(held: PicoAud, amount: PicoAud, settledAt: number): void
+  /** What all replicas have spent in this period, at most a second old; undefined before the first answer of Redis. */
   spent(): PicoAud | undefined
-  /** What this replica has settled in this month. */
+  /** What this replica has settled in this period. */
   ownSpent(): PicoAud
   /** Sends the state to Redis. Resolves when Redis has it, or cannot be reached. */
   sync(): Promise<void>
@@ -59,101 +68,101 @@ export interface SpendReservations {
   isInUse(): boolean
   /** Call the returned function when the database has everything settled so far; undefined if it already has. */
   deliver(): (() => void) | undefined
-  joined(): void
-  lost(): void
 }
 
-/** The parts, what this replica knows, and what it has not sent yet. */
-interface ReservationState extends SpendReservationsParts {
-  readonly account: ReturnType<typeof remoteAccount>
+export interface HardLimit {
+  readonly account: SpendAccount
+  readonly limit: PicoAud
+}
+
+/** A limit without room. */
+export interface Refused extends SpendFigures {
+  /** Its place in the list. */
+  readonly index: number
+}
+
+/** The last answer, with the state that it was based on. */
+interface LastAnswer extends AccountAnswer {
+  readonly atMs: number
+  readonly month: number
+  readonly ownSpent: PicoAud
+}
+
+/** What this replica knows of one account. */
+interface AccountState extends SpendAccountParts {
+  readonly name: string
   readonly counts: ReturnType<typeof ownCounts>
   held: PicoAud
-  /** A lower bound of what Redis counts for this replica: held, and settled in all months. */
+  /** A lower bound of what Redis counts for this replica: held, and settled in all periods. */
   reserved: PicoAud
-  pending: PendingReservation[]
-  turn: number
   last: LastAnswer | undefined
   lastEpoch: string | undefined
-  hasUnsent: boolean
-  running: Promise<void> | undefined
-  isRefreshing: boolean
-  quietUntilMs: number
+  isReported: boolean
+  /** A sum is being read from the database. */
+  isReading: boolean
   usedAtMs: number
+}
+
+/** The parts, the accounts, and what was not sent yet. */
+interface ReservationState extends SpendReservationsParts {
+  readonly remote: ReturnType<typeof remoteAccounts>
+  readonly accounts: Map<SpendAccount, AccountState>
+  /** Accounts with changes that Redis does not have. */
+  readonly unsent: Set<AccountState>
+  pending: PendingReservation[]
+  turn: number
+  running: Promise<void> | undefined
+  quietUntilMs: number
   disconnectedAtMs: number
 }
 
-export function openSpendReservations(workspaceId: string, parts: SpendReservationsParts): SpendReservations {
+export function openSpendReservations(parts: SpendReservationsParts): SpendReservations {
   const { link, clock } = parts
-  const counts = ownCounts()
   const state: ReservationState = {
     ...parts,
-    account: remoteAccount(link, workspaceId),
-    counts,
-    held: 0n,
-    reserved: 0n,
+    remote: remoteAccounts(link),
+    accounts: new Map(),
+    unsent: new Set(),
     pending: [],
     turn: 0,
-    last: undefined,
-    lastEpoch: undefined,
-    hasUnsent: false,
     running: undefined,
-    isRefreshing: false,
     quietUntilMs: -Infinity,
-    usedAtMs: -Infinity,
     disconnectedAtMs: clock.monotonic(),
   }
   return {
-    reserve(amount, limit) {
-      state.usedAtMs = clock.monotonic()
+    open(name, accountParts) {
+      const account: AccountState = {
+        ...accountParts,
+        name,
+        counts: ownCounts(),
+        held: 0n,
+        reserved: 0n,
+        last: undefined,
+        lastEpoch: undefined,
+        isReported: false,
+        isReading: false,
+        usedAtMs: -Infinity,
+      }
+      const opened = spendAccount(state, account)
+      state.accounts.set(opened, account)
+      return opened
+    },
+    reserve(amount, limits) {
+      const wanted = limits.map(({ account, limit }) => ({
+        account: state.accounts.get(account) as AccountState,
+        limit,
+      }))
+      for (const { account } of wanted) account.usedAtMs = clock.monotonic()
       return new Promise((resolve, reject) => {
-        state.pending.push({ amount, limit, resolve, reject })
+        state.pending.push({ amount, limits: wanted, resolve, reject })
         if (link.membership()) void run(state)
         else serveAllotment(state)
       })
     },
-    reserveUnchecked(amount) {
-      state.usedAtMs = clock.monotonic()
-      state.held += amount
-      state.hasUnsent = true
-    },
-    settle(amountHeld, amount, month) {
-      state.usedAtMs = clock.monotonic()
-      state.held -= amountHeld
-      counts.settle(month, amount)
-      state.hasUnsent = true
-      if (!link.membership()) serveAllotment(state)
-    },
-    spent() {
-      const month = parts.month().from
-      state.usedAtMs = clock.monotonic()
-      if (!isNewerThan(state, FRESH_MS)) {
-        state.hasUnsent = true
-        void run(state)
-      }
-      const { last } = state
-      if (last?.month !== month || last.spent === undefined) return undefined
-      return last.spent - last.ownSpent + counts.settledIn(month)
-    },
-    ownSpent: () => counts.settledIn(parts.month().from),
-    sync() {
-      state.hasUnsent = true
-      return run(state)
-    },
-    isInUse: () => isInUse(state),
-    deliver() {
-      const mark = counts.deliver()
-      return (
-        mark &&
-        (() => {
-          mark()
-          state.hasUnsent = true
-        })
-      )
-    },
     joined() {
       state.quietUntilMs = -Infinity
       // Send again what is held and not delivered, and the last known state of the other replicas.
-      if (state.turn > 0) state.hasUnsent = true
+      for (const account of state.accounts.values()) if (account.isReported) state.unsent.add(account)
       void run(state)
     },
     lost() {
@@ -163,12 +172,58 @@ export function openSpendReservations(workspaceId: string, parts: SpendReservati
   }
 }
 
-function isNewerThan({ last, clock }: ReservationState, ms: number): boolean {
-  return last !== undefined && clock.monotonic() < last.atMs + ms
+function spendAccount(state: ReservationState, account: AccountState): SpendAccount {
+  const { link, clock, unsent } = state
+  const { counts } = account
+  const period = (): number => account.periodAt(clock.now()).from
+  return {
+    reserveUnchecked(amount) {
+      account.usedAtMs = clock.monotonic()
+      account.held += amount
+      unsent.add(account)
+    },
+    settle(amountHeld, amount, settledAt) {
+      account.usedAtMs = clock.monotonic()
+      account.held -= amountHeld
+      counts.settle(account.periodAt(settledAt).from, amount)
+      unsent.add(account)
+      if (!link.membership()) serveAllotment(state)
+    },
+    spent() {
+      account.usedAtMs = clock.monotonic()
+      if (!isNewerThan(account, clock, FRESH_MS)) {
+        unsent.add(account)
+        void run(state)
+      }
+      const { last } = account
+      if (last?.month !== period() || last.spent === undefined) return undefined
+      return last.spent - last.ownSpent + counts.settledIn(period())
+    },
+    ownSpent: () => counts.settledIn(period()),
+    sync() {
+      unsent.add(account)
+      return run(state)
+    },
+    isInUse: () =>
+      account.held > 0n ||
+      unsent.has(account) ||
+      clock.monotonic() < account.usedAtMs + POLLED_MS ||
+      (account.last?.unread.size ?? 0) > 0,
+    deliver() {
+      const mark = counts.deliver()
+      return (
+        mark &&
+        (() => {
+          mark()
+          unsent.add(account)
+        })
+      )
+    },
+  }
 }
 
-function isInUse({ held, hasUnsent, usedAtMs, last, clock }: ReservationState): boolean {
-  return held > 0n || hasUnsent || clock.monotonic() < usedAtMs + POLLED_MS || (last?.unread.size ?? 0) > 0
+function isNewerThan({ last }: AccountState, clock: AlarmClock, ms: number): boolean {
+  return last !== undefined && clock.monotonic() < last.atMs + ms
 }
 
 function run(state: ReservationState): Promise<void> {
@@ -178,8 +233,15 @@ function run(state: ReservationState): Promise<void> {
 }
 
 /** undefined if there is nothing to send, or no connection. */
-function memberToSync({ hasUnsent, pending, quietUntilMs, clock, link }: ReservationState): Membership | undefined {
-  return hasUnsent || (pending.length > 0 && clock.monotonic() >= quietUntilMs) ? link.membership() : undefined
+function memberToSync(state: ReservationState): Membership | undefined {
+  const hasPending = state.clock.monotonic() >= state.quietUntilMs && state.pending.some(isSendable)
+  const hasUnsent = hasPending || state.unsent.values().some((account) => account.isLimited())
+  return hasUnsent ? state.link.membership() : undefined
+}
+
+/** Redis has no sum yet for one of its limits, and would decide nothing. */
+function isSendable({ limits }: PendingReservation): boolean {
+  return !limits.some(({ account }) => account.isReading && account.last?.spent === undefined)
 }
 
 /** Clears `running` in the same turn in which it finds nothing left to send, so that no later change is missed. */
@@ -192,101 +254,142 @@ async function syncAll(state: ReservationState, first: Membership): Promise<void
   }
 }
 
-/** Sends the complete state once. Returns whether to continue. */
+/** Takes what the next call sends: reservations, their accounts, and other accounts that changed. */
+function nextCall(state: ReservationState): { accounts: AccountState[]; batch: PendingReservation[] } {
+  const accounts = new Set<AccountState>()
+  const batch: PendingReservation[] = []
+  const later: PendingReservation[] = []
+  for (const reservation of state.pending) {
+    const fits = accounts.size + reservation.limits.length <= ACCOUNTS_MAX && isSendable(reservation)
+    ;(fits ? batch : later).push(reservation)
+    if (fits) for (const { account } of reservation.limits) accounts.add(account)
+  }
+  for (const account of state.unsent) if (accounts.size < ACCOUNTS_MAX && account.isLimited()) accounts.add(account)
+  for (const account of accounts) state.unsent.delete(account)
+  state.pending = later
+  return { accounts: [...accounts], batch }
+}
+
+/** Sends the complete state of some accounts once. Returns whether to continue. */
 async function syncOnce(state: ReservationState, member: Membership): Promise<boolean> {
   const { link, clock } = state
-  const batch = state.pending
-  state.pending = []
-  state.hasUnsent = false
-  const { from: month, to: nextMonth } = state.month()
-  const ownSpent = state.counts.settledIn(month)
+  const { accounts, batch } = nextCall(state)
+  const reports = accounts.map((account) => reportOf(state, account, member))
   const sentAtMs = clock.monotonic()
-  // From now on Redis has this state or the previous one, which reserved at least as much.
-  state.reserved = state.held + state.counts.ever()
+  const ownSpent = accounts.map(({ counts }, index) => counts.settledIn((reports[index] as AccountReport).month))
+  for (const account of accounts) {
+    account.isReported = true
+    // From now on Redis has this state or the previous one, which reserved at least as much.
+    account.reserved = account.held + account.counts.ever()
+  }
   let answer: ReserveAnswer | undefined
   try {
-    answer = await state.account.reserve(member, {
+    answer = await state.remote.reserve(member, {
       replica: link.replica,
       ...state.journal,
       turn: ++state.turn,
-      month,
-      nextMonth,
-      held: state.held,
-      counts: state.counts.toReport(month),
-      pending: batch,
-      limit: state.limit(),
-      known: state.lastEpoch === member.epoch || !isNewerThan(state, KEPT_MS) ? {} : (state.last?.known ?? {}),
+      accounts: reports,
+      pending: batch.map(({ amount, limits }) => ({
+        amount,
+        limits: limits.map(({ account, limit }) => ({ account: accounts.indexOf(account), limit })),
+      })),
     })
   } catch {
-    state.hasUnsent = true
+    for (const account of accounts) state.unsent.add(account)
     if (link.membership() === member) rejectUnchecked(batch)
     else putBack(state, batch)
     return false
   }
   // If the process was suspended for longer than a lease, the epoch may have changed in the meantime.
   if (!answer || link.membership() !== member || clock.monotonic() - sentAtMs > link.leaseMs) {
-    state.hasUnsent = true
+    for (const account of accounts) state.unsent.add(account)
     putBack(state, batch)
     return false
   }
-  state.lastEpoch = member.epoch
-  state.last = { ...answer, atMs: sentAtMs, month, ownSpent }
-  if (answer.isReached) state.limitReached(answer.spent ?? 0n)
-  if (answer.decisions) decide(state, batch, answer.decisions, answer)
-  else putBack(state, batch)
+  for (const [index, account] of accounts.entries()) {
+    const about = answer.accounts[index] as AccountAnswer
+    const { month } = reports[index] as AccountReport
+    account.lastEpoch = member.epoch
+    account.last = { ...about, atMs: sentAtMs, month, ownSpent: ownSpent[index] ?? 0n }
+    if (about.isReached) account.limitReached(about.spent ?? 0n)
+  }
+  decide(state, batch, answer.decisions)
   if (answer.quietMs > 0) return waitForQuiet(state, answer.quietMs)
-  if (answer.unread.size === 0) return true
-  if (!answer.decisions) return readSums(state, member, answer)
-  void refreshSums(state, member, answer)
+  for (const account of accounts) if ((account.last?.unread.size ?? 0) > 0) void readSum(state, member, account)
   return true
+}
+
+function reportOf({ clock }: ReservationState, account: AccountState, member: Membership): AccountReport {
+  const { from: month, to: nextMonth } = account.periodAt(clock.now())
+  const isKnown = account.lastEpoch === member.epoch || !isNewerThan(account, clock, KEPT_MS)
+  return {
+    name: account.name,
+    month,
+    nextMonth,
+    held: account.held,
+    counts: account.counts.toReport(month),
+    limit: account.limit(),
+    known: isKnown ? {} : (account.last?.known ?? {}),
+  }
 }
 
 function decide(
   state: ReservationState,
   batch: readonly PendingReservation[],
-  decisions: readonly boolean[],
-  { spent, held: heldBefore }: ReserveAnswer,
+  decisions: ReserveAnswer['decisions'],
 ): void {
-  let heldByAll = heldBefore
-  for (const [index, reservation] of batch.entries()) {
-    if (decisions[index]) {
-      state.held += reservation.amount
-      state.reserved += reservation.amount
-      heldByAll += reservation.amount
-      reservation.resolve(undefined)
-    } else reservation.resolve({ spent: spent ?? 0n, held: heldByAll })
+  /** Made by this call, before the one that is decided. */
+  const made = new Map<AccountState, PicoAud>()
+  const undecided: PendingReservation[] = []
+  for (const [place, reservation] of batch.entries()) {
+    const { amount, limits, resolve } = reservation
+    const index = decisions[place]
+    if (index === undefined) undecided.push(reservation)
+    else if (index === limits.length) {
+      for (const { account } of limits) {
+        account.held += amount
+        account.reserved += amount
+        made.set(account, (made.get(account) ?? 0n) + amount)
+      }
+      resolve(undefined)
+    } else {
+      const { account } = limits[index] as PendingReservation['limits'][number]
+      resolve({ index, spent: account.last?.spent ?? 0n, held: (account.last?.held ?? 0n) + (made.get(account) ?? 0n) })
+    }
   }
+  putBack(state, undecided)
 }
 
 function waitForQuiet(state: ReservationState, quietMs: number): boolean {
   const { clock } = state
   state.quietUntilMs = clock.monotonic() + quietMs
   clock.after(quietMs, () => void run(state))
-  return state.hasUnsent
+  return state.unsent.size > 0
 }
 
-async function readSums(state: ReservationState, member: Membership, answer: ReserveAnswer): Promise<boolean> {
+/**
+ * Reads a sum that Redis asked for. Reservations wait for it only if Redis has no sum at all: if the database is slow or
+ * fails, the next answer asks again. One month at a time, because a checkpoint changes the generation.
+ */
+async function readSum(state: ReservationState, member: Membership, account: AccountState): Promise<void> {
+  const answer = account.last
+  if (account.isReading || !answer) return
+  account.isReading = true
   try {
-    await checkpointOne(state, member, answer)
-    return true
+    const [month = answer.month] = answer.unread.keys()
+    await state.remote.checkpoint(member, account.name, answer, month, await account.readSpent(month))
   } catch {
-    if (state.link.membership() === member) rejectUnchecked(state.pending.splice(0))
-    return false
+    if (state.link.membership() === member) rejectWaitingFor(state, account)
   }
+  account.isReading = false
+  void run(state)
 }
 
-/** No request waits for these sums. If the database is slow or fails, the next answer asks for them again. */
-async function refreshSums(state: ReservationState, member: Membership, answer: ReserveAnswer): Promise<void> {
-  if (state.isRefreshing) return
-  state.isRefreshing = true
-  await checkpointOne(state, member, answer).catch(() => {})
-  state.isRefreshing = false
-}
-
-/** One month at a time: a checkpoint changes the generation, so the next answer asks for the other months again. */
-async function checkpointOne(state: ReservationState, member: Membership, answer: ReserveAnswer): Promise<void> {
-  const [month = state.month().from] = answer.unread.keys()
-  await state.account.checkpoint(member, answer, month, await state.readSpent(month))
+function rejectWaitingFor(state: ReservationState, account: AccountState): void {
+  const isWaiting = (reservation: PendingReservation): boolean =>
+    !isSendable(reservation) && reservation.limits.some((it) => it.account === account)
+  rejectUnchecked(state.pending.filter(isWaiting))
+  state.pending = state.pending.filter((reservation) => !isWaiting(reservation))
 }
 
 function putBack(state: ReservationState, batch: readonly PendingReservation[]): void {
@@ -295,17 +398,18 @@ function putBack(state: ReservationState, batch: readonly PendingReservation[]):
 }
 
 /** Without Redis: a request that cost less than its reservation leaves room for others, because Redis still counts the full amount. */
-function fitsAllotment({ link, clock, held, counts, reserved }: ReservationState, amount: PicoAud): boolean {
+function fitsAllotment({ link, clock }: ReservationState, account: AccountState, amount: PicoAud): boolean {
+  const { held, counts, reserved } = account
   const isProven = clock.monotonic() < link.proven().untilMs - link.leaseMs * LEASE_MARGIN
   return isProven && held + counts.ever() + amount <= reserved
 }
 
 function serveAllotment(state: ReservationState): void {
   const { link, clock } = state
-  state.pending = state.pending.filter((reservation) => {
-    if (!fitsAllotment(state, reservation.amount)) return true
-    state.held += reservation.amount
-    reservation.resolve(undefined)
+  state.pending = state.pending.filter(({ amount, limits, resolve }) => {
+    if (!limits.every(({ account }) => fitsAllotment(state, account, amount))) return true
+    for (const { account } of limits) account.held += amount
+    resolve(undefined)
     return false
   })
   if (state.pending.length === 0) return
@@ -319,9 +423,9 @@ function serveAllotment(state: ReservationState): void {
 /** A request that waits until its cost is reserved. */
 interface PendingReservation {
   readonly amount: PicoAud
-  readonly limit: PicoAud
-  /** Resolves with undefined when the amount is reserved, or with the figures that leave no room for it. */
-  resolve(refused: SpendFigures | undefined): void
+  readonly limits: readonly { readonly account: AccountState; readonly limit: PicoAud }[]
+  /** Resolves with undefined when the amount is reserved, or with the limit that has no room for it. */
+  resolve(refused: Refused | undefined): void
   reject(error: ApiError): void
 }
 

@@ -1,13 +1,13 @@
 import type { PicoAud } from '../../../shared/money/money.ts'
-import { sydneyMonth, type Month } from '../../../shared/money/sydney-time.ts'
+import { sydneyDayPeriod, sydneyMonth, type Month } from '../../../shared/money/sydney-time.ts'
 import type { Workspace } from '../../workspace.ts'
 import type { AlarmClock } from '../../../shared/clock.ts'
-import type { SpendEvents, Spending, SpendingHold, SpendView } from '../spending.ts'
+import type { SpendEvents, Spending, SpendingHold, SpendingKey, SpendView } from '../spending.ts'
 import type { UsageStore } from '../../../billing/usage/usage-store.ts'
 import type { RedisLink } from '../../../cluster/redis/link.ts'
-import { limitExceeded, limitHeaders, monthSum, monthSums } from '../limit.ts'
+import { keySum, limitExceeded, limitHeaders, monthSum, monthSums, type LimitKind } from '../limit.ts'
 import { spendScripts, type JournalOwners } from './account-scripts.ts'
-import { openSpendReservations, type SpendReservations } from './spend-reservations.ts'
+import { openSpendReservations, type HardLimit, type SpendAccount } from './spend-reservations.ts'
 
 export interface RedisSpendingParts {
   readonly link: RedisLink
@@ -30,13 +30,20 @@ export interface RedisSpending extends Spending, SpendView {
 /** If the database is down when this replica stops, the next start of the replica reports the delivery. */
 const LAST_DELIVERY_MS = 2000
 
+/** The accounts of a workspace and of its keys that have had a limit. Their reservations are made together. */
+interface WorkspaceAccounts {
+  readonly reservations: ReturnType<typeof openSpendReservations>
+  readonly ofWorkspace: SpendAccount
+  readonly ofKeys: Map<string, Partial<Record<'day' | 'month', SpendAccount>>>
+}
+
 /**
- * Spend limits over all replicas of one database. Only workspaces with a hard limit wait for Redis.
+ * Spend limits over all replicas of one database. Only requests with a hard limit wait for Redis.
  * See docs/decisions/2026-11-16-spend-limits.md.
  */
 export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpending> {
   const { link, clock, store, journal, events } = parts
-  const accounts = new Map<string, SpendReservations>()
+  const workspaces = new Map<string, WorkspaceAccounts>()
   const thisMonth = (): Month => sydneyMonth(clock.now())
   /** For response headers before the first answer of Redis. */
   let first = { month: thisMonth().from, sums: await monthSums(store, thisMonth()) }
@@ -45,10 +52,10 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
   link.follow({
     scripts: Object.values(spendScripts),
     channels: [],
-    joined: () => accounts.forEach((account) => account.joined()),
-    lost: () => accounts.forEach((account) => account.lost()),
+    joined: () => workspaces.forEach(({ reservations }) => reservations.joined()),
+    lost: () => workspaces.forEach(({ reservations }) => reservations.lost()),
     heartbeat() {
-      for (const [id, account] of accounts) if (hasLimit(id) && account.isInUse()) void account.sync()
+      for (const account of limitedAccounts()) if (account.isInUse()) void account.sync()
       delivering ??= deliverAll().finally(() => (delivering = undefined))
     },
     receive() {},
@@ -58,60 +65,104 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
     return Boolean(parts.workspace(id)?.spendLimit)
   }
 
-  function accountOf(id: string): SpendReservations {
-    let account = accounts.get(id)
-    if (account) return account
-    account = openSpendReservations(id, {
-      link,
-      clock,
-      journal,
-      month: thisMonth,
+  function accountsOf(id: string): WorkspaceAccounts {
+    let accounts = workspaces.get(id)
+    if (accounts) return accounts
+    const reservations = openSpendReservations({ link, clock, journal })
+    const ofWorkspace = reservations.open(id, {
+      periodAt: sydneyMonth,
       readSpent: (month) => monthSum(store, id, sydneyMonth(month)),
+      isLimited: () => hasLimit(id),
       limit: () => parts.workspace(id)?.spendLimit?.amount,
       limitReached(spent) {
         const workspace = parts.workspace(id)
         if (workspace) events.limitReached(workspace, spent)
       },
     })
-    accounts.set(id, account)
-    return account
+    accounts = { reservations, ofWorkspace, ofKeys: new Map() }
+    workspaces.set(id, accounts)
+    return accounts
+  }
+
+  /** The account for a limit of a key. It stays when the limit is removed, because the limit may be set again. */
+  function keyAccount(workspaceId: string, keyId: string, kind: 'day' | 'month'): SpendAccount {
+    const { reservations, ofKeys } = accountsOf(workspaceId)
+    const ofKey = ofKeys.get(keyId) ?? {}
+    ofKeys.set(keyId, ofKey)
+    const periodAt = kind === 'day' ? sydneyDayPeriod : sydneyMonth
+    return (ofKey[kind] ??= reservations.open(`${workspaceId} ${keyId} ${kind}`, {
+      periodAt,
+      readSpent: (from) => keySum(store, keyId, periodAt(from)),
+      isLimited: () => true,
+      limit: () => undefined,
+      limitReached() {},
+    }))
+  }
+
+  function* limitedAccounts(): Generator<SpendAccount> {
+    for (const [id, { ofWorkspace, ofKeys }] of workspaces) {
+      if (hasLimit(id)) yield ofWorkspace
+      for (const ofKey of ofKeys.values()) yield* Object.values(ofKey)
+    }
   }
 
   /** Marks rows as delivered only while the journal keeps up: a row whose caller has its answer may still wait for the disk. */
   async function deliverAll(): Promise<void> {
-    const marks = [...accounts].flatMap(([id, account]) => {
+    const limited = new Set(limitedAccounts())
+    const all = [...workspaces.values()].flatMap(({ ofWorkspace, ofKeys }) => [
+      ofWorkspace,
+      ...[...ofKeys.values()].flatMap((ofKey) => Object.values(ofKey)),
+    ])
+    const marks = all.flatMap((account) => {
       const mark = account.deliver()
-      return mark ? [{ id, account, mark }] : []
+      return mark ? [{ account, mark }] : []
     })
     if (marks.length === 0 || !(await parts.delivered().catch(() => false))) return
     for (const { mark } of marks) mark()
-    await Promise.all(marks.filter(({ id }) => hasLimit(id)).map(({ account }) => account.sync()))
+    await Promise.all(marks.filter(({ account }) => limited.has(account)).map(({ account }) => account.sync()))
   }
 
-  async function take({ id, spendLimit }: Workspace, more: PicoAud, most: PicoAud): Promise<void> {
-    const account = accountOf(id)
+  /** The hard limits of a request: of its workspace, and of its key. */
+  function limitsOf(workspace: Workspace, key: SpendingKey | undefined): (HardLimit & { kind: LimitKind })[] {
+    const { id, spendLimit } = workspace
+    const limits: (HardLimit & { kind: LimitKind })[] = []
     if (spendLimit && !spendLimit.isSoft) {
-      const refused = await account.reserve(more, spendLimit.amount)
-      if (!refused) return
-      const held = refused.held - (most - more)
-      throw limitExceeded(spendLimit.amount, { ...refused, held }, most)
+      limits.push({ account: accountsOf(id).ofWorkspace, limit: spendLimit.amount, kind: 'workspace month' })
     }
-    account.reserveUnchecked(more)
-    // Not awaited: the figures arrive before the response headers are sent.
-    if (spendLimit) account.spent()
+    for (const kind of ['day', 'month'] as const) {
+      const limit = key?.[kind === 'day' ? 'perDay' : 'perMonth']
+      if (key && limit !== undefined) limits.push({ account: keyAccount(id, key.id, kind), limit, kind: `key ${kind}` })
+    }
+    return limits
   }
 
   return {
-    async hold(workspace, most): Promise<SpendingHold> {
-      const account = accountOf(workspace.id)
+    async hold(workspace, most, key): Promise<SpendingHold> {
+      const { reservations, ofWorkspace, ofKeys } = accountsOf(workspace.id)
+      const limits = limitsOf(workspace, key)
+      const accounts = new Set([ofWorkspace, ...limits.map(({ account }) => account)])
       let held = 0n
       let open = true
+
+      async function take(more: PicoAud, whole: PicoAud): Promise<void> {
+        const refused = limits.length === 0 ? undefined : await reservations.reserve(more, limits)
+        const limit = refused && limits[refused.index]
+        if (limit) {
+          const figures = { spent: refused.spent, held: refused.held - (whole - more) }
+          throw limitExceeded(limit.kind, limit.limit, figures, whole, clock.now())
+        }
+        if (limits[0]?.kind === 'workspace month') return
+        ofWorkspace.reserveUnchecked(more)
+        // Not awaited: the figures arrive before the response headers are sent.
+        if (workspace.spendLimit) ofWorkspace.spent()
+      }
+
       const raise = async (amount: PicoAud): Promise<void> => {
         if (!open || amount <= held) return
         const more = amount - held
-        await take(workspace, more, amount)
+        await take(more, amount)
         // The request was settled in the meantime.
-        if (!open) account.settle(more, 0n, thisMonth().from)
+        if (!open) for (const account of accounts) account.settle(more, 0n, clock.now())
         else held += more
       }
       await raise(most)
@@ -120,23 +171,32 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
         settle(amount, settledAt = clock.now()) {
           if (!open) return
           open = false
-          account.settle(held, amount, sydneyMonth(settledAt).from)
-          const { spendLimit } = workspace
-          if (spendLimit && !spendLimit.isSoft) void account.sync()
+          for (const account of accounts) account.settle(held, amount, settledAt)
+          // Limits that were set while the request ran.
+          const others = key ? Object.values(ofKeys.get(key.id) ?? {}).filter((account) => !accounts.has(account)) : []
+          for (const account of others) account.settle(0n, amount, settledAt)
+          // Sends all accounts of the workspace that changed.
+          void limits[0]?.account.sync()
         },
       }
     },
     headers(workspace) {
       const { id, spendLimit } = workspace
       if (!spendLimit) return {}
-      const account = accountOf(id)
-      return limitHeaders(spendLimit, account.spent() ?? firstSum(id) + account.ownSpent())
+      const { ofWorkspace } = accountsOf(id)
+      return limitHeaders(spendLimit, ofWorkspace.spent() ?? firstSum(id) + ofWorkspace.ownSpent())
     },
     spent: (workspaceId) => monthSum(store, workspaceId, thisMonth()),
+    async spentByKey({ id, perDay, perMonth }) {
+      const [day, month] = await Promise.all([
+        perDay === undefined ? undefined : keySum(store, id, sydneyDayPeriod(clock.now())),
+        perMonth === undefined ? undefined : keySum(store, id, thisMonth()),
+      ])
+      return { day, month }
+    },
     async close() {
       await Promise.race([deliverAll(), lastDeliveryTimeout()])
-      const inUse = [...accounts].filter(([id, account]) => hasLimit(id) && account.isInUse())
-      const synced = inUse.map(([, account]) => account.sync())
+      const synced = [...limitedAccounts()].filter((account) => account.isInUse()).map((account) => account.sync())
       await Promise.race([Promise.all(synced), lastDeliveryTimeout()])
     },
   }
