@@ -10,6 +10,9 @@ export interface Operations {
       workspace: string
       key_id: string | null
       key_name: string | null
+      person: string | null
+      role: 'member' | 'workspace_admin'
+      workspaces: readonly string[]
       expires_at: string
       requests_per_minute: number
       spend_limit: string | null
@@ -26,6 +29,9 @@ export interface Operations {
       workspace: string
       key_id: string | null
       key_name: string | null
+      person: string | null
+      role: 'member' | 'workspace_admin'
+      workspaces: readonly string[]
       expires_at: string
       requests_per_minute: number
       spend_limit: string | null
@@ -251,6 +257,7 @@ export interface Operations {
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
         | 'key_not_allowed'
+        | 'role_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'

@@ -45,8 +45,8 @@ export default [
   {
     name: 'console-session-never-expires',
     file: 'src/workspaces/sessions/sessions.ts',
-    find: 'session !== null && session.expiresAt > clock.now() ? session : undefined',
-    replace: 'session ?? undefined',
+    find: 'if (session === null || session.expiresAt <= now) return undefined',
+    replace: 'if (session === null) return undefined',
     tests: ['workspaces/sessions'],
   },
   {
@@ -73,8 +73,8 @@ export default [
   {
     name: 'console-session-ends-at-one-replica',
     file: 'src/workspaces/sessions/sessions.ts',
-    find: "      await store.removeSession(hashOf(token))\n      await changes.announce('sessions')\n",
-    replace: '      await store.removeSession(hashOf(token))\n',
+    find: "    await store.removeSession(sessionHash)\n    await changes.announce('sessions')\n",
+    replace: '    await store.removeSession(sessionHash)\n',
     tests: ['workspaces/sessions'],
   },
   {
@@ -82,6 +82,55 @@ export default [
     file: 'src/workspaces/sessions/sessions.ts',
     find: "if (await store.addSession(session, LIMITS, now)) await changes.announce('sessions')",
     replace: 'await store.addSession(session, LIMITS, now)',
+    tests: ['workspaces/sessions'],
+  },
+  {
+    name: 'operator-role-not-checked',
+    file: 'src/server/api/admin-api.ts',
+    find: '      requireRole(match.route, roles)\n',
+    replace: '',
+    tests: ['workspaces/roles.http'],
+  },
+  {
+    name: 'member-role-not-checked',
+    file: 'src/server/api/public-api.ts',
+    find: '      if (session) requireRole(route, [session.role])\n',
+    replace: '',
+    tests: ['workspaces/roles.http'],
+  },
+  {
+    name: 'viewers-may-change',
+    file: 'src/server/operator-route.ts',
+    find: "(onlyReads ? (['viewer'] as const) : [])",
+    replace: "(['viewer'] as const)",
+    tests: ['workspaces/roles.http'],
+  },
+  {
+    name: 'every-member-may-change-keys',
+    file: 'src/server/route.ts',
+    find: "return isForEveryMember ? ['member', 'workspace_admin'] : ['workspace_admin']",
+    replace: "return ['member', 'workspace_admin']",
+    tests: ['workspaces/roles.http'],
+  },
+  {
+    name: 'role-of-another-workspace-counts',
+    file: 'src/workspaces/sessions/workspace-sessions.ts',
+    find: 'it.role === role && it.workspaceId === owner',
+    replace: 'it.role === role',
+    tests: ['workspaces/sessions'],
+  },
+  {
+    name: 'members-end-sessions-of-others',
+    file: 'src/workspaces/sessions/workspace-sessions.ts',
+    find: 'if (!(await own(signedIn)).some((it) => it.name === name)) {',
+    replace: 'if (false) {',
+    tests: ['workspaces/sessions'],
+  },
+  {
+    name: 'use-of-a-session-written-with-every-request',
+    file: 'src/workspaces/sessions/sessions.ts',
+    find: '>= USE_MS) noteUse',
+    replace: '>= 0) noteUse',
     tests: ['workspaces/sessions'],
   },
   {

@@ -36,6 +36,7 @@ const released: Readonly<Record<string, string>> = {
   '0016-payments.sql': 'e078cd0784cf87e7fe637cfad3e0f3f41749e2b11653f30c1219d2aa83c0031c',
   '0017-key-limits.sql': '1c93170e9e41e0b8800b5fb6dab403cb9fd61485993ab3424aa2eea429299d16',
   '0018-invoice-emails.sql': 'd6bd169d39c429f0c761678fefaf90ada2daf3e462a93307b50e754fe66ca532',
+  '0021-people.sql': '3b5dacfb90fa2d550542ab451cdd1886415aef6a049be40307868df35287fb5a',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

@@ -19,6 +19,7 @@ export const postgresSteps = [
   '0008-payments.sql',
   '0009-key-limits.sql',
   '0010-invoice-emails.sql',
+  '0013-people.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

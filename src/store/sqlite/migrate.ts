@@ -25,6 +25,7 @@ export const sqliteSteps = [
   '0016-payments.sql',
   '0017-key-limits.sql',
   '0018-invoice-emails.sql',
+  '0021-people.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

@@ -1,5 +1,7 @@
 import type { SpendView } from '../../spend-limits/spending.ts'
 import { Type } from 'typebox'
+import { memberRoles } from '../roles.ts'
+import { personText, type HeldRole } from '../session-store.ts'
 import type { SignedIn, WorkspaceSessions } from '../workspace-sessions.ts'
 import { ApiError } from '../../../shared/errors.ts'
 import { formatAud } from '../../../shared/money/money.ts'
@@ -24,6 +26,15 @@ const sessionSchema = Type.Object({
   workspace: Type.String({ example: 'acme' }),
   key_id: nullable(Type.String({ example: 'key_7f3a9c21' }), 'The key that signed in; null after a link.'),
   key_name: nullable(Type.String({ example: 'website' })),
+  person: nullable(
+    Type.String({ example: 'Ada Lovelace, ada@example.com' }),
+    'Who signed in; null after a key or a link.',
+  ),
+  role: Type.Enum(memberRoles, { example: 'workspace_admin' }),
+  workspaces: Type.Array(Type.String(), {
+    description: 'The workspaces that the person can change to, and this one.',
+    example: ['acme'],
+  }),
   expires_at: Type.String({ example: '2026-11-16T10:04:05.000Z' }),
   requests_per_minute: Type.Integer({ example: 600 }),
   spend_limit: nullable(Type.String({ example: '250.00' }), 'AUD per month in Sydney, excluding GST.'),
@@ -60,6 +71,7 @@ export function sessionRoutes(parts: ConsoleSessionParts): readonly (OpenRoute |
       id: 'signOut',
       summary: 'Sign out',
       description: 'Ends the session.',
+      roles: memberRoles,
       response: jsonResponse(Type.Object({ signed_out: Type.Literal(true) })),
       errors: [],
       async answer({ exchange }) {
@@ -95,8 +107,8 @@ function signInRoute(parts: ConsoleSessionParts): OpenRoute {
         throw new ApiError('missing_required_parameter', "Send either 'key' or 'link'.", { param: 'key' })
       }
       const opened = await (key === undefined
-        ? sessions.signInWithLink(link ?? '')
-        : sessions.signInWithKey(key.trim()))
+        ? sessions.signInWithLink(link ?? '', exchange.address)
+        : sessions.signInWithKey(key.trim(), exchange.address))
       const session = opened && (await sessions.find(opened.token))
       if (!session) throw refusal(key !== undefined)
       const headers = cookieHeaders(exchange, 'weir_session', opened.token)
@@ -114,9 +126,14 @@ function refusal(isKey: boolean): ApiError {
   )
 }
 
+function workspacesOf(accounts: Accounts, roles: readonly HeldRole[]): readonly string[] {
+  const ids = new Set(roles.map(({ workspaceId = '' }) => workspaceId))
+  return [...ids].flatMap((id) => accounts.workspaceById(id)?.name ?? []).toSorted()
+}
+
 async function sessionJson(
   { accounts, spending, limits }: ConsoleSessionParts,
-  { caller, hasKey, expiresAt }: SignedIn,
+  { caller, hasKey, role, session: { person, roles, expiresAt } }: SignedIn,
 ): Promise<string> {
   const { workspace, keyId } = caller
   const key = hasKey ? await accounts.key(keyId) : undefined
@@ -125,6 +142,9 @@ async function sessionJson(
     workspace: workspace.name,
     key_id: key?.id ?? null,
     key_name: key?.name ?? null,
+    person: person && personText(person),
+    role,
+    workspaces: person ? workspacesOf(accounts, roles) : [workspace.name],
     expires_at: new Date(expiresAt).toISOString(),
     requests_per_minute: workspace.requestsPerMinute ?? limits.requestsPerMinute,
     spend_limit: workspace.spendLimit && formatAud(workspace.spendLimit.amount),
