@@ -45,6 +45,51 @@ export interface Operations {
     body: undefined
     answer: { signed_out: true }
   }
+  moveSession: {
+    path: {}
+    query: {}
+    body: { workspace: string }
+    answer: {
+      object: 'session'
+      workspace: string
+      key_id: string | null
+      key_name: string | null
+      person: string | null
+      role: 'member' | 'workspace_admin'
+      workspaces: readonly string[]
+      expires_at: string
+      requests_per_minute: number
+      spend_limit: string | null
+      spend_limit_kind: 'soft' | 'hard' | null
+      spent: string
+    }
+  }
+  ownSessions: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        console: 'operator' | 'workspace'
+        workspace: string | null
+        who: string
+        roles: readonly ('operator' | 'finance' | 'viewer' | 'member' | 'workspace_admin')[]
+        started: string
+        last_used: string
+        expires_at: string
+        address: string | null
+        is_current: boolean
+      }[]
+    }
+  }
+  endOwnSession: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: { ended: true }
+  }
   keys: {
     path: {}
     query: { state?: 'valid'; before?: string; limit?: number }
@@ -533,6 +578,9 @@ export const operations = {
   signIn: ['POST', '/console/api/session'],
   getSession: ['GET', '/console/api/session'],
   signOut: ['DELETE', '/console/api/session'],
+  moveSession: ['PUT', '/console/api/session/workspace'],
+  ownSessions: ['GET', '/console/api/sessions'],
+  endOwnSession: ['DELETE', '/console/api/sessions/{id}'],
   keys: ['GET', '/console/api/keys'],
   makeKey: ['POST', '/console/api/keys'],
   changeKey: ['PATCH', '/console/api/keys/{id}'],

@@ -251,6 +251,42 @@ export interface Operations {
       unreached: readonly string[]
     }
   }
+  listSessions: {
+    path: {}
+    query: { before?: string; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        console: 'operator' | 'workspace'
+        workspace: string | null
+        who: string
+        roles: readonly ('operator' | 'finance' | 'viewer' | 'member' | 'workspace_admin')[]
+        started: string
+        last_used: string
+        expires_at: string
+        address: string | null
+      }[]
+      next: string | null
+    }
+  }
+  endSession: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      console: 'operator' | 'workspace'
+      workspace: string | null
+      who: string
+      roles: readonly ('operator' | 'finance' | 'viewer' | 'member' | 'workspace_admin')[]
+      started: string
+      last_used: string
+      expires_at: string
+      address: string | null
+    }
+  }
   listWorkspacePrices: {
     path: { workspace: string }
     query: {}
@@ -1814,6 +1850,8 @@ export const operations = {
   createKey: ['POST', '/admin/v1/keys'],
   changeKey: ['PATCH', '/admin/v1/keys/{id}'],
   revokeKey: ['DELETE', '/admin/v1/keys/{id}'],
+  listSessions: ['GET', '/admin/v1/sessions'],
+  endSession: ['DELETE', '/admin/v1/sessions/{id}'],
   listWorkspacePrices: ['GET', '/admin/v1/workspaces/{workspace}/prices'],
   setWorkspacePrice: ['PUT', '/admin/v1/workspaces/{workspace}/prices/{model}'],
   clearWorkspacePrice: ['DELETE', '/admin/v1/workspaces/{workspace}/prices/{model}'],

@@ -1,5 +1,5 @@
 import type { TObject } from 'typebox'
-import type { MemberRole } from '../workspaces/sessions/roles.ts'
+import type { MemberRole } from '../shared/roles.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import { defaultRoles, type Call, type OperationAt, type Route } from './route.ts'
 

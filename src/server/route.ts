@@ -1,6 +1,6 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ApiError, ErrorCode } from '../shared/errors.ts'
-import type { MemberRole, Role } from '../workspaces/sessions/roles.ts'
+import type { MemberRole, Role } from '../shared/roles.ts'
 import { exampleOf } from './common-schema.ts'
 import type { Exchange } from './exchange.ts'
 

@@ -1,5 +1,5 @@
 import { ApiError } from '../shared/errors.ts'
-import type { Role } from '../workspaces/sessions/roles.ts'
+import type { Role } from '../shared/roles.ts'
 import type { Exchange } from './exchange.ts'
 import type { PathParameters, Route } from './route.ts'
 import type { TObject, TSchema } from 'typebox'

@@ -10,7 +10,7 @@ import {
   operatorText,
   rolesOf,
 } from '../../workspaces/sessions/routes/operator-session.ts'
-import type { OperatorRole } from '../../workspaces/sessions/roles.ts'
+import type { OperatorRole } from '../../shared/roles.ts'
 import { adminRoutes, type AdminRouteParts } from './admin-routes.ts'
 
 /** The operator's listener: everything but health checks, documentation and the console's page needs the operator. */

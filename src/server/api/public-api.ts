@@ -80,9 +80,10 @@ export function publicApi(parts: PublicParts): Application {
 
   /** By the person, the name of the key that signed in, or of the session if there was neither. */
   async function memberOf({ address, requestId }: Exchange, signedIn: SignedIn): Promise<Doer> {
-    const { caller, hasKey, session } = signedIn
+    const { caller, hasKey, role, session } = signedIn
     const key = hasKey ? await accounts.key(caller.keyId) : undefined
-    const who = session.person ? personText(session.person) : key?.name ? `key ${key.name}` : caller.keyId
+    const person = session.person && `${role.replace('_', ' ')} (${personText(session.person)})`
+    const who = person ?? (key?.name ? `key ${key.name}` : caller.keyId)
     return { actor: `${who} of ${caller.workspace.name} from ${address}`, requestId }
   }
 

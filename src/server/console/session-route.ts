@@ -1,6 +1,6 @@
 import type { Static, TObject } from 'typebox'
 import type { Action, RecordAction } from '../../operate/audit/recorded.ts'
-import type { MemberRole } from '../../workspaces/sessions/roles.ts'
+import type { MemberRole } from '../../shared/roles.ts'
 import type { SignedIn } from '../../workspaces/sessions/workspace-sessions.ts'
 import { requireValid } from '../../shared/json/schema-check.ts'
 import { bodyErrors, readJsonObject } from '../body.ts'

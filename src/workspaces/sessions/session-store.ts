@@ -1,4 +1,4 @@
-import type { Role } from './roles.ts'
+import type { Role } from '../../shared/roles.ts'
 
 /** Who is signed in to a console, and the one-time links that sign people in. Secrets are stored as hashes. */
 export interface SessionStore {
@@ -76,5 +76,5 @@ export interface SessionLimits {
 
 /** A person in one line, for the audit log. */
 export function personText({ subject, name, email }: Person): string {
-  return [name, email ?? (name === null ? subject : null)].filter((it) => it !== null).join(', ')
+  return [...(name === null ? [] : [name]), email ?? subject].join(', ')
 }

@@ -2,7 +2,7 @@ import { hashKey } from '../keys/api-key.ts'
 import type { Caller } from '../workspace.ts'
 import type { Accounts } from '../accounts.ts'
 import { ApiError } from '../../shared/errors.ts'
-import { memberRoles, type MemberRole } from './roles.ts'
+import { memberRoles, type MemberRole } from '../../shared/roles.ts'
 import type { HeldRole, Person, StoredSession } from './session-store.ts'
 import type { Link, OpenedSession, ConsoleSession, Sessions } from './sessions.ts'
 

@@ -1,12 +1,14 @@
 import type { SpendView } from '../../spend-limits/spending.ts'
 import { Type } from 'typebox'
-import { memberRoles } from '../roles.ts'
+import { memberRoles } from '../../../shared/roles.ts'
 import { personText, type HeldRole } from '../session-store.ts'
+import { sessionList } from '../session-list.ts'
+import { sessionIdParameter, sessionViewSchema } from './session-schema.ts'
 import type { SignedIn, WorkspaceSessions } from '../workspace-sessions.ts'
 import { ApiError } from '../../../shared/errors.ts'
 import { formatAud } from '../../../shared/money/money.ts'
 import type { Accounts } from '../../accounts.ts'
-import { nullable } from '../../../server/common-schema.ts'
+import { listSchema, nullable } from '../../../server/common-schema.ts'
 import { cookieHeaders, isOwnPage, sessionToken } from '../../../server/console/session-cookie.ts'
 import { bodyErrors } from '../../../server/body.ts'
 import { CONSOLE_BASE, readSmallBody, sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
@@ -78,6 +80,56 @@ export function sessionRoutes(parts: ConsoleSessionParts): readonly (OpenRoute |
         await parts.sessions.end(sessionToken(exchange, 'weir_session') ?? '')
         const headers = cookieHeaders(exchange, 'weir_session', undefined)
         exchange.send(200, 'application/json', '{"signed_out":true}', headers)
+      },
+    }),
+    sessionRoute({
+      method: 'PUT',
+      path: '/session/workspace',
+      id: 'moveSession',
+      summary: 'Change the workspace',
+      description: 'Moves the session to another workspace of the person.',
+      roles: memberRoles,
+      body: Type.Object({ workspace: Type.String({ minLength: 1, maxLength: 64, description: 'Its name.' }) }),
+      example: { workspace: 'acme' },
+      response: jsonResponse(sessionSchema),
+      errors: ['not_found'],
+      async answer({ exchange, body, session }) {
+        const token = sessionToken(exchange, 'weir_session') ?? ''
+        await parts.sessions.move(token, session, body.workspace)
+        const moved = await parts.sessions.find(token)
+        exchange.sendJson(await sessionJson(parts, moved ?? session))
+      },
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/sessions',
+      id: 'ownSessions',
+      summary: 'Own sessions',
+      description: 'The sessions of the same person or key, the newest first. After a link, only this one.',
+      response: jsonResponse(
+        listSchema(Type.Object({ ...sessionViewSchema.properties, is_current: Type.Boolean({ example: true }) })),
+      ),
+      errors: [],
+      async answer({ exchange, session }) {
+        const own = await parts.sessions.own(session)
+        const { data } = await sessionList(parts.accounts, own, own.length)
+        const views = data.map((view) => ({ ...view, is_current: view.id === session.session.name }))
+        exchange.sendJson(JSON.stringify({ object: 'list', data: views }))
+      },
+    }),
+    sessionRoute({
+      method: 'DELETE',
+      path: '/sessions/{id}',
+      id: 'endOwnSession',
+      summary: 'End an own session',
+      description: 'Its next request is refused.',
+      roles: memberRoles,
+      parameters: { id: sessionIdParameter },
+      response: jsonResponse(Type.Object({ ended: Type.Literal(true) })),
+      errors: ['not_found'],
+      async answer({ exchange, parameters: { id }, session }) {
+        await parts.sessions.endOwn(session, id)
+        exchange.sendJson('{"ended":true}')
       },
     }),
   ]

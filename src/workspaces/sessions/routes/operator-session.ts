@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { Type } from 'typebox'
-import { isOperatorRole, type OperatorRole } from '../roles.ts'
+import { isOperatorRole, type OperatorRole } from '../../../shared/roles.ts'
 import { personText } from '../session-store.ts'
 import { OPERATOR, type ConsoleSession, type Sessions } from '../sessions.ts'
 import { ApiError } from '../../../shared/errors.ts'
