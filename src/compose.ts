@@ -198,6 +198,7 @@ async function openPublicListener(parts: Parts, tls: SecureContextOptions | unde
     publicApi({
       accounts: parts.accounts,
       sessions: parts.sessions,
+      signIn: parts.signIn,
       catalog: parts.catalog,
       prices: parts.prices,
       admission: parts.admission,

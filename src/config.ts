@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
 import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { catalogSource } from './config/config-catalog.ts'
+import { signInFrom } from './config/sign-in-settings.ts'
 import { smtpFrom } from './config/smtp-settings.ts'
 import { tracingFrom, type TracingSettings } from './config/tracing-settings.ts'
 import { filesFrom, type FilesConfig } from './config/config-storage.ts'
@@ -27,6 +28,7 @@ import {
 import { withoutPassword } from './shared/address-without-password.ts'
 import { ConfigError, type CheckedYaml } from './shared/checked-yaml.ts'
 import type { Setting, SettingValue } from './shared/settings.ts'
+import type { RoleRule, SignInProvider } from './shared/sign-in-provider.ts'
 import type { SmtpServer } from './shared/smtp-server.ts'
 import type { Seller } from './billing/invoices/invoice-document.ts'
 import type { ImageLimits } from './shared/image-header.ts'
@@ -68,6 +70,8 @@ export interface Config {
   }
   /** How invoices are sent by e-mail; undefined: not at all. */
   readonly smtp: SmtpServer | undefined
+  /** Where people sign in to the consoles; undefined: only with keys, links and the operator token. */
+  readonly signIn: SignInProvider | undefined
   readonly requestsPerMinute: number
   readonly unauthenticatedPerMinute: number
   readonly maxBodyBytes: number
@@ -154,6 +158,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
       linkDays: content.invoice?.link_days ?? 90,
     },
     smtp: yaml && smtpFrom(yaml, (name) => environment[name]),
+    signIn: yaml && signInFrom(yaml, (name) => environment[name]),
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
     maxBodyBytes: server?.max_body_bytes ?? MAX_BODY_BYTES,
@@ -220,6 +225,7 @@ export function findMistakes(
   if (found.length === 0) {
     collect(() => loadConfig(overrides, variables).files())
     collect(() => loadConfig(overrides, variables).smtp?.login())
+    collect(() => loadConfig(overrides, variables).signIn?.clientSecret())
   }
   return { file, mistakes: found }
 }
@@ -329,6 +335,7 @@ function settingsOf(
     return yaml && valueIn(content, path) !== undefined ? yaml.placeOf(path) : 'default'
   }
   const { operatorToken } = config
+  const { roles: rules = [], ...oidc } = content.sign_in?.oidc ?? {}
   const known: readonly (readonly [string, SettingValue])[] = [
     ['server.host', config.host],
     ['server.port', config.port],
@@ -364,6 +371,8 @@ function settingsOf(
         ([name, value]) => [`${part}.${name}`, typeof value === 'boolean' ? String(value) : value] as const,
       ),
     ),
+    ...Object.entries(oidc).map(([name, value]) => [`sign_in.oidc.${name}`, value] as const),
+    ...(rules.length === 0 ? [] : [['sign_in.oidc.roles', rules.map(ruleText)] as const]),
   ]
   return [
     ...known.map(([key, value]) => ({ key, value, source: sourceOf(key) })),
@@ -374,6 +383,10 @@ function settingsOf(
       fingerprint: operatorToken === undefined ? '' : createHash('sha256').update(operatorToken).digest('hex'),
     },
   ]
+}
+
+function ruleText({ group, role, workspace }: Omit<RoleRule, 'workspace'> & { readonly workspace?: string }): string {
+  return `${group}: ${role}${workspace === undefined ? '' : ` of ${workspace}`}`
 }
 
 function valueIn(content: object, path: readonly string[]): unknown {

@@ -14,6 +14,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import('./operate/doctor/commands/doctor.ts')).doctor,
   workspaces: async () => (await import('./workspaces/commands/workspaces.ts')).workspaces,
   keys: async () => (await import('./workspaces/keys/commands/keys.ts')).keys,
+  sessions: async () => (await import('./workspaces/sessions/commands/sessions.ts')).sessions,
   models: async () => (await import('./catalog/commands/models.ts')).models,
   reload: async () => (await import('./operate/commands/reload.ts')).reload,
   prices: async () => (await import('./billing/prices/commands/prices.ts')).prices,

@@ -168,7 +168,7 @@ describe('the settings in the documentation', () => {
     it(`${file} has settings that weir check accepts: ${Object.keys(content).join(', ')}`, () => {
       const config = join(folder, 'weir.yaml')
       writeFileSync(config, stringify(completed(content)))
-      assert.deepEqual(findMistakes({ config }, { SMTP_PASSWORD: 'secret' }).mistakes, [])
+      assert.deepEqual(findMistakes({ config }, { SMTP_PASSWORD: 'secret', OIDC_SECRET: 'secret' }).mistakes, [])
     })
   }
 })

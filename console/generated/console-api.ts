@@ -10,6 +10,9 @@ export interface Operations {
       workspace: string
       key_id: string | null
       key_name: string | null
+      person: string | null
+      role: 'member' | 'workspace_admin'
+      workspaces: readonly string[]
       expires_at: string
       requests_per_minute: number
       spend_limit: string | null
@@ -26,6 +29,9 @@ export interface Operations {
       workspace: string
       key_id: string | null
       key_name: string | null
+      person: string | null
+      role: 'member' | 'workspace_admin'
+      workspaces: readonly string[]
       expires_at: string
       requests_per_minute: number
       spend_limit: string | null
@@ -38,6 +44,51 @@ export interface Operations {
     query: {}
     body: undefined
     answer: { signed_out: true }
+  }
+  moveSession: {
+    path: {}
+    query: {}
+    body: { workspace: string }
+    answer: {
+      object: 'session'
+      workspace: string
+      key_id: string | null
+      key_name: string | null
+      person: string | null
+      role: 'member' | 'workspace_admin'
+      workspaces: readonly string[]
+      expires_at: string
+      requests_per_minute: number
+      spend_limit: string | null
+      spend_limit_kind: 'soft' | 'hard' | null
+      spent: string
+    }
+  }
+  ownSessions: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        console: 'operator' | 'workspace'
+        workspace: string | null
+        who: string
+        roles: readonly ('operator' | 'finance' | 'viewer' | 'member' | 'workspace_admin')[]
+        started: string
+        last_used: string
+        expires_at: string
+        address: string | null
+        is_current: boolean
+      }[]
+    }
+  }
+  endOwnSession: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: { ended: true }
   }
   keys: {
     path: {}
@@ -257,6 +308,7 @@ export interface Operations {
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
         | 'key_not_allowed'
+        | 'role_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'
@@ -533,6 +585,9 @@ export const operations = {
   signIn: ['POST', '/console/api/session'],
   getSession: ['GET', '/console/api/session'],
   signOut: ['DELETE', '/console/api/session'],
+  moveSession: ['PUT', '/console/api/session/workspace'],
+  ownSessions: ['GET', '/console/api/sessions'],
+  endOwnSession: ['DELETE', '/console/api/sessions/{id}'],
   keys: ['GET', '/console/api/keys'],
   makeKey: ['POST', '/console/api/keys'],
   changeKey: ['PATCH', '/console/api/keys/{id}'],

@@ -261,6 +261,42 @@ export interface Operations {
       unreached: readonly string[]
     }
   }
+  listSessions: {
+    path: {}
+    query: { before?: string; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        console: 'operator' | 'workspace'
+        workspace: string | null
+        who: string
+        roles: readonly ('operator' | 'finance' | 'viewer' | 'member' | 'workspace_admin')[]
+        started: string
+        last_used: string
+        expires_at: string
+        address: string | null
+      }[]
+      next: string | null
+    }
+  }
+  endSession: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      console: 'operator' | 'workspace'
+      workspace: string | null
+      who: string
+      roles: readonly ('operator' | 'finance' | 'viewer' | 'member' | 'workspace_admin')[]
+      started: string
+      last_used: string
+      expires_at: string
+      address: string | null
+    }
+  }
   listWorkspacePrices: {
     path: { workspace: string }
     query: {}
@@ -433,6 +469,7 @@ export interface Operations {
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
         | 'key_not_allowed'
+        | 'role_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'
@@ -1041,6 +1078,7 @@ export interface Operations {
             | 'invalid_api_key'
             | 'spend_limit_exceeded'
             | 'key_not_allowed'
+            | 'role_not_allowed'
             | 'model_access_denied'
             | 'model_not_found'
             | 'not_found'
@@ -1745,6 +1783,7 @@ export interface Operations {
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
         | 'key_not_allowed'
+        | 'role_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'
@@ -1875,6 +1914,8 @@ export const operations = {
   createKey: ['POST', '/admin/v1/keys'],
   changeKey: ['PATCH', '/admin/v1/keys/{id}'],
   revokeKey: ['DELETE', '/admin/v1/keys/{id}'],
+  listSessions: ['GET', '/admin/v1/sessions'],
+  endSession: ['DELETE', '/admin/v1/sessions/{id}'],
   listWorkspacePrices: ['GET', '/admin/v1/workspaces/{workspace}/prices'],
   setWorkspacePrice: ['PUT', '/admin/v1/workspaces/{workspace}/prices/{model}'],
   clearWorkspacePrice: ['DELETE', '/admin/v1/workspaces/{workspace}/prices/{model}'],

@@ -945,6 +945,7 @@ export interface Operations {
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
         | 'key_not_allowed'
+        | 'role_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
         | 'not_found'

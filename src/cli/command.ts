@@ -168,7 +168,7 @@ export async function withStore<Result>(
 async function notifyOtherReplicas({ redisUrl }: Config): Promise<readonly string[]> {
   if (redisUrl === undefined) return []
   const { notifyReplicas } = await import('../cluster/changes/redis/notify-replicas.ts')
-  return notifyReplicas(redisUrl, ['accounts', 'keys', 'prices'], systemClock)
+  return notifyReplicas(redisUrl, ['accounts', 'keys', 'prices', 'sessions'], systemClock)
 }
 
 /** A change is in force everywhere when its command returns; otherwise the command reports where it may not be. */

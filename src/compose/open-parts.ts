@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { openAccounts } from '../workspaces/accounts.ts'
 import { keptOperatorToken } from '../workspaces/sessions/operator-token.ts'
+import type { SignIn } from '../workspaces/sign-in/sign-in.ts'
 import { openSessions } from '../workspaces/sessions/sessions.ts'
 import { workspaceSessions } from '../workspaces/sessions/workspace-sessions.ts'
 import { liveFeed } from '../queue/live-feed.ts'
@@ -141,7 +142,8 @@ async function openShared({ config, clock, opened, telemetry, settings }: Start,
 }
 
 /** Workspaces and their keys, and who is signed in to a console. */
-async function openAccess({ config, clock }: Start, store: Store, changes: ChangeFeed) {
+async function openAccess(start: Start, store: Store, changes: ChangeFeed) {
+  const { config, clock } = start
   const accounts = await openAccounts(store, clock, changes)
   const sessions = workspaceSessions(accounts, openSessions(store, clock, changes))
   const operatorToken = config.operatorToken ?? keptOperatorToken(config.sharedDir)
@@ -149,7 +151,19 @@ async function openAccess({ config, clock }: Start, store: Store, changes: Chang
   const operatorSessions = openSessions(store, clock, changes, (secret) =>
     createHmac('sha256', operatorToken).update(secret).digest('hex'),
   )
-  return { accounts, sessions, operatorToken, operatorSessions }
+  return { accounts, sessions, operatorToken, operatorSessions, signIn: await openSignIn(start) }
+}
+
+/** The module is loaded only where an identity provider is configured, because it takes memory. */
+async function openSignIn({ config, clock, telemetry }: Start): Promise<SignIn | undefined> {
+  if (!config.signIn) return undefined
+  const { openIdentityProvider } = await import('../workspaces/sign-in/identity-provider.ts')
+  return {
+    settings: config.signIn,
+    provider: openIdentityProvider(config.signIn, clock),
+    failed: ({ message, cause }) =>
+      telemetry.log.warn({ reason: message, cause: (cause as Error | undefined)?.message }, 'a sign-in failed'),
+  }
 }
 
 type Records = Awaited<ReturnType<typeof openRecords>>

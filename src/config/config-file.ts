@@ -6,6 +6,8 @@ import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
 import { isEmailAddress } from '../shared/email-address.ts'
 import { memoryToParse } from '../shared/json/json-body.ts'
 import { parseAbn } from '../shared/money/abn.ts'
+import { isOperatorRole, memberRoles, operatorRoles } from '../shared/roles.ts'
+import { isPrivateWay } from './loopback.ts'
 
 /** The schema of weir.yaml, and the rules that a schema cannot express. */
 
@@ -122,6 +124,39 @@ export const configSchema = Type.Object(
         closed,
       ),
     ),
+    sign_in: section({
+      oidc: Type.Object(
+        {
+          issuer: webAddress(),
+          client_id: Type.String({ minLength: 1, maxLength: 256 }),
+          client_secret_env: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+          name: Type.Optional(Type.String({ minLength: 1, maxLength: 60 })),
+          scopes: Type.Optional(
+            Type.Array(Type.String({ pattern: '^[!#-\\[\\]-~]{1,256}$', expected: 'a scope, such as openid' }), {
+              minItems: 1,
+              maxItems: 20,
+            }),
+          ),
+          public_url: Type.Optional(webAddress()),
+          operator_url: Type.Optional(webAddress()),
+          groups_claim: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+          name_claim: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+          session_hours: Type.Optional(Type.Integer({ minimum: 1, maximum: 720 })),
+          roles: Type.Array(
+            Type.Object(
+              {
+                group: Type.String({ minLength: 1, maxLength: 256 }),
+                role: Type.Enum([...operatorRoles, ...memberRoles]),
+                workspace: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+              },
+              closed,
+            ),
+            { minItems: 1, maxItems: 1000 },
+          ),
+        },
+        closed,
+      ),
+    }),
     rate_limit: section({
       requests_per_minute: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
       unauthenticated_per_minute: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
@@ -159,6 +194,7 @@ export function readConfigFile(file: string, text = readFileSync(file, 'utf8')):
     yaml.mistake(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)
   }
   checkSmtp(yaml)
+  checkSignIn(yaml)
   if (models && catalog) yaml.mistake(['catalog'], 'give either models or catalog, not both')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } = audio
   if (!yaml.isBroken(['audio']) && spool < 2 * upload) {
@@ -206,5 +242,33 @@ function checkSmtp(yaml: CheckedYaml<FileContent>): void {
   }
   if (smtp.password_env !== undefined && smtp.user === undefined) {
     yaml.mistake(['smtp', 'password_env'], 'needs user, whose password the variable holds')
+  }
+}
+
+function checkSignIn(yaml: CheckedYaml<FileContent>): void {
+  const oidc = yaml.data.sign_in?.oidc
+  if (!oidc || yaml.isBroken(['sign_in'])) return
+  const mistake = (path: readonly (string | number)[], text: string): void =>
+    yaml.mistake(['sign_in', 'oidc', ...path], text)
+  for (const name of ['issuer', 'public_url', 'operator_url'] as const) {
+    const address = oidc[name]
+    if (address === undefined || isPrivateWay(address)) continue
+    mistake([name], `must begin with https://, unless it is on this machine, but is "${address}"`)
+  }
+  if (oidc.scopes && !oidc.scopes.includes('openid')) mistake(['scopes'], 'must contain openid')
+  for (const [index, { role, workspace }] of oidc.roles.entries()) {
+    const isOperator = isOperatorRole(role)
+    if (isOperator && workspace !== undefined) {
+      mistake(['roles', index, 'workspace'], `leave it out: ${role} is a role in the operator's console`)
+    }
+    if (!isOperator && workspace === undefined) {
+      mistake(['roles', index, 'role'], `${role} is a role in a workspace: add workspace, with its name`)
+    }
+    const [needed, whose] = isOperator
+      ? (['operator_url', "the operator's console"] as const)
+      : (['public_url', 'the console of workspaces'] as const)
+    if (oidc[needed] === undefined) {
+      mistake(['roles', index, 'role'], `${role} needs sign_in.oidc.${needed}, where people reach ${whose}`)
+    }
   }
 }

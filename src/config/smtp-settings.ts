@@ -1,17 +1,8 @@
-import { BlockList, isIP } from 'node:net'
 import type { Secrets } from '../catalog/file.ts'
 import type { CheckedYaml } from '../shared/checked-yaml.ts'
 import type { SmtpServer } from '../shared/smtp-server.ts'
 import type { FileContent } from './config-file.ts'
-
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8)
-loopback.addAddress('::1', 'ipv6')
-
-function isLoopback(host: string): boolean {
-  const version = isIP(host)
-  return version === 0 ? host.toLowerCase() === 'localhost' : loopback.check(host, version === 6 ? 'ipv6' : 'ipv4')
-}
+import { isLoopback } from './loopback.ts'
 
 /** undefined: e-mail is not sent. */
 export function smtpFrom(yaml: CheckedYaml<FileContent>, secrets: Secrets): SmtpServer | undefined {

@@ -141,7 +141,12 @@ export class Exchange implements Reply {
   }
 
   /** A reply to HEAD has the length of the body, without the body itself. */
-  send(status: number, contentType: string, body: string | Buffer, headers: Record<string, string> = {}): void {
+  send(
+    status: number,
+    contentType: string,
+    body: string | Buffer,
+    headers: Record<string, string | string[]> = {},
+  ): void {
     if (this.isGone || this.isOver) return
     this.#head(status, { 'Content-Type': contentType, 'Content-Length': String(lengthOf(body)), ...headers })
     this.#endWith(body)
@@ -264,7 +269,7 @@ export class Exchange implements Reply {
     this.#answer?.release()
   }
 
-  #head(status: number, headers: Record<string, string>): void {
+  #head(status: number, headers: Record<string, string | string[]>): void {
     this.status = status
     this.#response.writeHead(status, {
       'X-Request-Id': this.requestId,

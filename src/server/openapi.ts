@@ -39,13 +39,23 @@ export interface DocumentedRoute {
   readonly method: string
   readonly path: string
   readonly isOpen: boolean
+  /** undefined: it depends on no role, or only on that of a person who uses the console. */
+  readonly roles: readonly string[] | undefined
   readonly operation: Operation
 }
 
 export function documentedRoutes({ base }: ApiDescription, routes: readonly Route[]): readonly DocumentedRoute[] {
-  return routes.flatMap(({ method, path, access, operation }) => {
+  return routes.flatMap(({ method, path, access, roles, operation }) => {
     if (!operation || !path.startsWith(`${base}/`)) return []
-    return [{ method, path: path.slice(base.length).replaceAll('+}', '}'), isOpen: access === 'open', operation }]
+    return [
+      {
+        method,
+        path: path.slice(base.length).replaceAll('+}', '}'),
+        isOpen: access === 'open',
+        roles: access === 'key' ? undefined : roles,
+        operation,
+      },
+    ]
   })
 }
 
@@ -77,7 +87,7 @@ export function openApiDocument(api: ApiDescription, routes: readonly Route[]): 
   }
 }
 
-function toOperation(api: ApiDescription, { operation, isOpen }: DocumentedRoute): object {
+function toOperation(api: ApiDescription, { operation, isOpen, roles }: DocumentedRoute): object {
   const { id, summary, description, request, response, errors } = operation
   const parameters = [...pathParameters(operation), ...queryParameters(operation)]
   return {
@@ -85,6 +95,7 @@ function toOperation(api: ApiDescription, { operation, isOpen }: DocumentedRoute
     description,
     operationId: id,
     ...(isOpen ? { security: [] } : {}),
+    ...(roles ? { 'x-roles': roles } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(request
       ? {

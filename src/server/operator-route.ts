@@ -2,6 +2,7 @@ import type { Static, TObject } from 'typebox'
 import { requireValid } from '../shared/json/schema-check.ts'
 import { bodyErrors, readJsonObject } from './body.ts'
 import type { RecordAction } from '../operate/audit/recorded.ts'
+import type { OperatorRole } from '../shared/roles.ts'
 import type { Exchange } from './exchange.ts'
 import { readQuery } from './router.ts'
 import type { Call, OperationAt, PathParameters, Route } from './route.ts'
@@ -9,6 +10,7 @@ import type { Call, OperationAt, PathParameters, Route } from './route.ts'
 /** A route for the operator. */
 export interface OperatorRoute extends Route {
   readonly access: 'operator'
+  readonly roles: readonly OperatorRole[]
   /** `record` performs the action and writes it to the audit log; a route that changes nothing is not recorded. */
   answer(exchange: Exchange, parameters: PathParameters, record: RecordAction): Promise<void>
 }
@@ -23,6 +25,8 @@ interface OperatorOperation<Path extends string, Query extends TObject, Body ext
   readonly example?: NoInfer<Static<Body>>
   /** True for a request that only reads, whatever its method is. */
   readonly changesNothing?: boolean
+  /** Who may call it besides operators: by default viewers if it only reads, and otherwise no one. */
+  readonly roles?: readonly OperatorRole[]
   /** The current state of what it changes, for the audit log. */
   state?(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<object | undefined>
   answer(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<void>
@@ -39,6 +43,7 @@ export function operatorRoute<
   body,
   example,
   changesNothing = false,
+  roles,
   state,
   answer,
   ...operation
@@ -46,10 +51,12 @@ export function operatorRoute<
   const { method, path, query: querySchema, errors } = operation
   // A request with a mistyped field must not look like a success.
   const bodySchema = body && { ...body, additionalProperties: false }
+  const onlyReads = method === 'GET' || changesNothing
   return {
     method,
     path,
     access: 'operator',
+    roles: ['operator', ...(roles ?? (onlyReads ? (['viewer'] as const) : []))],
     operation: {
       ...operation,
       ...(bodySchema ? { request: { contentType: 'application/json', schema: bodySchema, example } } : {}),
@@ -60,7 +67,7 @@ export function operatorRoute<
       const given = bodySchema ? await readBody(exchange, bodySchema) : {}
       const call = { exchange, parameters, query, body: given } as Parameters<typeof answer>[0]
       const act = async (): Promise<void> => answer(call)
-      if (method === 'GET' || changesNothing) return act()
+      if (onlyReads) return act()
       const subject = Object.values(parameters).join(' ')
       await record({ action: operation.id, subject, body: bodySchema && given, state: async () => state?.(call) }, act)
     },

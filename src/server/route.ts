@@ -1,5 +1,6 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ApiError, ErrorCode } from '../shared/errors.ts'
+import type { MemberRole, Role } from '../shared/roles.ts'
 import { exampleOf } from './common-schema.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -14,6 +15,8 @@ export interface Route {
   readonly path: string
   /** Who may call it: everyone, callers with an API key, members who are signed in to the console, or the operator. */
   readonly access: 'open' | 'key' | 'session' | 'operator'
+  /** Which people who are signed in may call it. A key and the operator token have no role, and are not limited by it. */
+  readonly roles?: readonly Role[]
   /** undefined: the route is not documented. */
   readonly operation: Operation | undefined
 }
@@ -102,6 +105,11 @@ export function openRoute<const Path extends string>(
   operation?: Operation,
 ): OpenRoute {
   return { method: 'GET', path, access: 'open', operation, answer }
+}
+
+/** The roles of a route for members that names none. A change needs an administrator. */
+export function defaultRoles(isForEveryMember: boolean): readonly MemberRole[] {
+  return isForEveryMember ? ['member', 'workspace_admin'] : ['workspace_admin']
 }
 
 /** Without an example of its own, it has that of its schema. */

@@ -1,4 +1,5 @@
 import { ApiError } from '../shared/errors.ts'
+import type { Role } from '../shared/roles.ts'
 import type { Exchange } from './exchange.ts'
 import type { PathParameters, Route } from './route.ts'
 import type { TObject, TSchema } from 'typebox'
@@ -61,6 +62,15 @@ export function routeTable<Entry extends Route>(routes: readonly Entry[]): Route
       return methods.size > 0 ? { kind: 'wrong_method', allowed: [...methods].join(', ') } : UNKNOWN_PATH
     },
   }
+}
+
+/** Refuses people whose roles are not among those of the route. */
+export function requireRole({ roles = [] }: Route, held: readonly Role[]): void {
+  if (roles.some((role) => held.includes(role))) return
+  const words = (names: readonly Role[], and: string): string => names.map((it) => it.replace('_', ' ')).join(and)
+  const needed = `This needs the role ${words(roles, ' or ')}.`
+  const own = held.length === 0 ? 'You have no role here.' : `You have the role ${words(held, ' and ')}.`
+  throw new ApiError('role_not_allowed', `${needed} ${own}`)
 }
 
 /** Answers a request that matches no route. */

@@ -13,6 +13,7 @@ interface Table {
 const TABLES: readonly Table[] = [
   { name: 'workspaces', key: ['id'] },
   { name: 'api_keys', key: ['id'] },
+  { name: 'people', key: ['id'] },
   { name: 'price_versions', key: ['id'] },
   { name: 'lane_limits', key: ['lane'] },
   { name: 'drained_addresses', key: ['url'] },

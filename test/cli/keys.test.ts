@@ -91,12 +91,12 @@ ${first}  ${redacted(weir.key)}  default    -           never       -           
       await accounts.createWorkspace('acme')
       const { key } = await accounts.createKey('acme', { expiresAt: 2000 })
       const sessions = workspaceSessions(accounts, openSessions(books.store, clock, memoryChanges()))
-      const { token = '' } = (await sessions.signInWithKey(key)) ?? {}
+      const { token = '' } = (await sessions.signInWithKey(key, '::1')) ?? {}
       clock.now = () => 1999
       assert.ok((await accounts.authenticate(key)) && (await sessions.find(token)))
       clock.now = () => 2000
       assert.deepEqual([await accounts.authenticate(key), await sessions.find(token)], [undefined, undefined])
-      assert.equal(await sessions.signInWithKey(key), undefined)
+      assert.equal(await sessions.signInWithKey(key, '::1'), undefined)
       await assert.rejects(accounts.createKey('acme', { expiresAt: 2000 }), /must expire in the future/)
     } finally {
       await books.close()
@@ -112,7 +112,7 @@ ${first}  ${redacted(weir.key)}  default    -           never       -           
       const { key, end } = accounts.lendKey('acme')
       const sessions = workspaceSessions(accounts, openSessions(books.store, clock, memoryChanges()))
       assert.equal((await accounts.authenticate(key))?.workspace.id, id)
-      assert.equal(await sessions.signInWithKey(key), undefined, 'no session remains')
+      assert.equal(await sessions.signInWithKey(key, '::1'), undefined, 'no session remains')
       await accounts.setRequestsPerMinute('acme', 5)
       assert.equal((await accounts.authenticate(key))?.workspace.requestsPerMinute, 5)
       end()

@@ -110,7 +110,12 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         owner: 'ws_a',
         keyHash: null,
         name: `console_${hash}`,
+        startedAt: 1,
+        usedAt: 1,
         expiresAt: 1000,
+        address: null,
+        person: null,
+        roles: [],
         ...changes,
       })
       const found = async (...hashes: readonly string[]): Promise<readonly string[]> =>
@@ -145,6 +150,31 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         }
         assert.equal(await store.addSession(session('c1', { owner: 'operator' }), limits, 10), true)
         assert.deepEqual(await found('a2', 'a3', 'a4', 'b1', 'b2', 'c1'), ['a3', 'a4', 'b1', 'b2', 'c1'])
+        await clear()
+      })
+
+      it('have the person as they were at the last sign-in, are listed, move and note their use', async () => {
+        const ada = { id: 'person_1', issuer: 'https://id', subject: '1', name: 'Ada', email: null }
+        const roles = [{ role: 'member', workspaceId: 'ws_a' }] as const
+        await store.addSession(session('p1', { person: ada, roles, address: '::1' }), limits, 1)
+        await store.addSession(session('p2', { person: { ...ada, email: 'ada@example.com' } }), limits, 1)
+        await store.addSession(session('late', { expiresAt: 2 }), limits, 1)
+        await store.addSession(session('link', { kind: 'link' }), limits, 1)
+        const [p1] = await other.sessionsByHash(['p1'])
+        assert.deepEqual([p1?.person?.email, p1?.roles, p1?.address], ['ada@example.com', roles, '::1'])
+        const listed = async (query: object): Promise<readonly string[]> =>
+          (await other.sessions({ now: 2, limit: 9, ...query })).map(({ hash }) => hash)
+        assert.deepEqual(await listed({}), ['p2', 'p1'])
+        assert.deepEqual(await listed({ limit: 1 }), ['p2'])
+        assert.deepEqual(await listed({ before: 'console_p2' }), ['p1'])
+        assert.deepEqual(await listed({ name: 'console_p1', personId: 'person_1' }), ['p1'])
+        assert.deepEqual(await listed({ personId: 'person_2' }), [])
+        assert.deepEqual(await listed({ keyHash: 'none' }), [])
+        await other.moveSession('p1', 'ws_b')
+        await other.sessionUsed('p1', 20)
+        await other.sessionUsed('p1', 10)
+        const [moved] = await store.sessionsByHash(['p1'])
+        assert.deepEqual([moved?.owner, moved?.usedAt], ['ws_b', 20])
         await clear()
       })
 

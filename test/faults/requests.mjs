@@ -873,8 +873,9 @@ export default [
   {
     name: 'admin-routes-without-the-token',
     file: 'src/server/api/admin-api.ts',
-    find: "if (match.kind !== 'found' || match.route.access !== 'open') await authorize(exchange)",
-    replace: "if (match.kind === 'found' && match.route.access !== 'open') await authorize(exchange)",
+    find: "if (match.kind === 'found' && match.route.access === 'open') return",
+    replace:
+      "if (match.kind !== 'found') return refuseUnrouted(exchange, match)\n      if (match.route.access === 'open') return",
     tests: ['workspaces/operator-token.http'],
   },
   {

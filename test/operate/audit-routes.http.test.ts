@@ -99,6 +99,8 @@ const unrecorded: Readonly<Record<string, string>> = {
   simulateLimits: 'only looks',
   signIn: 'begins a session, and changes nothing of the workspace',
   signOut: 'ends a session, and changes nothing of the workspace',
+  moveSession: 'changes the session, and nothing of the workspace',
+  endOwnSession: 'ends a session, and changes nothing of the workspace',
   countTokens: 'only looks',
   chatCompletions: 'is in the ledger',
   completions: 'is in the ledger',

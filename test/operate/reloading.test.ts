@@ -47,11 +47,11 @@ function stage() {
 const pending = (key: string, needs: PendingSetting['needs'], value = 'x') => ({ key, needs, value }) as PendingSetting
 
 describe('a reload', () => {
-  it('of accounts reads accounts, keys and prices, and names each replica that did not answer once', async () => {
+  it('of accounts reads accounts, keys, prices and sessions, and names each replica that did not answer once', async () => {
     const { reloading, state, done } = stage()
     state.unreached = { accounts: ['two'], keys: ['three'], prices: ['two'] }
     assert.deepEqual(await reloading.accounts(), ['two', 'three'])
-    assert.deepEqual(done, ['accounts', 'keys', 'prices'])
+    assert.deepEqual(done, ['accounts', 'keys', 'prices', 'sessions'])
   })
 
   it('of the catalog is forced on request, and reports which settings need a restart', async () => {

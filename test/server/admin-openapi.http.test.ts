@@ -27,6 +27,7 @@ let weir: TestWeir
 let document: ApiDocument
 let requestId: string
 let keyId: string
+let sessionId: string
 let replica: string
 
 before(async () => {
@@ -41,6 +42,13 @@ before(async () => {
   await useLastMonth(weir, 'buyer')
   const keys = (await (await weir.admin('GET', '/admin/v1/keys')).json()) as { data: { id: string }[] }
   keyId = keys.data[0]?.id ?? assert.fail('no key')
+  await fetch(`${weir.adminUrl}/console/api/session`, {
+    method: 'POST',
+    headers: { 'x-weir-console': '1', 'content-type': 'application/json' },
+    body: JSON.stringify({ token: weir.operatorToken }),
+  })
+  const sessions = (await (await weir.admin('GET', '/admin/v1/sessions')).json()) as { data: { id: string }[] }
+  sessionId = sessions.data[0]?.id ?? assert.fail('no session')
   const replicas = (await (await weir.admin('GET', '/admin/v1/replicas')).json()) as { answered_by: string }
   replica = replicas.answered_by
   document = (await (await fetch(`${weir.adminUrl}/admin/v1/openapi.json`)).json()) as ApiDocument
@@ -150,6 +158,8 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'get /metrics' },
   { operation: 'patch /admin/v1/keys/{id}', path: () => `/admin/v1/keys/${keyId}`, body: { name: 'website' } },
   { operation: 'delete /admin/v1/keys/{id}', path: () => `/admin/v1/keys/${keyId}` },
+  { operation: 'get /admin/v1/sessions' },
+  { operation: 'delete /admin/v1/sessions/{id}', path: () => `/admin/v1/sessions/${sessionId}` },
   { operation: 'post /admin/v1/engines/drain', body: { url: engine.url } },
   { operation: 'get /admin/v1/engines' },
   { operation: 'post /admin/v1/engines/undrain', body: { url: engine.url } },
@@ -233,6 +243,8 @@ describe('GET /admin/v1/openapi.json', () => {
       '/console/assets/{file}',
       '/console/api/session',
       '/console/api/live',
+      '/console/api/sign-in',
+      '/console/api/sign-in/callback',
     ].map((path) => `GET ${path}`)
     const signing = ['POST /console/api/session', 'DELETE /console/api/session']
     assert.deepEqual([...listed, ...itself, ...console, ...signing].sort(), routes.sort())

@@ -80,6 +80,7 @@ describe('the API of the console', () => {
     assertPlainSchemas(document)
     const paths: Readonly<Record<string, string>> = {
       '/session': '/session',
+      '/sessions': '/sessions',
       '/keys': '/keys',
       '/reports/usage': `/reports/usage?from=2026-01-01&to=${today}`.replace('2026-01-01', today),
       '/reports/latency': `/reports/latency?from=${today}&to=${today}`,

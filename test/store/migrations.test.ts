@@ -36,7 +36,9 @@ const released: Readonly<Record<string, string>> = {
   '0016-payments.sql': 'e078cd0784cf87e7fe637cfad3e0f3f41749e2b11653f30c1219d2aa83c0031c',
   '0017-key-limits.sql': '1c93170e9e41e0b8800b5fb6dab403cb9fd61485993ab3424aa2eea429299d16',
   '0018-invoice-emails.sql': 'd6bd169d39c429f0c761678fefaf90ada2daf3e462a93307b50e754fe66ca532',
+  '0019-requests-per-workspace.sql': '7b018f8f5dfb26abb1658378644ce44897eca7c25c2dcc2d341e8943a6eeda81',
   '0020-key-spend.sql': '3a15cfcb9067878173cdfcf0a0406966646ea6aa3145115f7cc882e2bbf9c92f',
+  '0021-people.sql': '3b5dacfb90fa2d550542ab451cdd1886415aef6a049be40307868df35287fb5a',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

@@ -35,7 +35,9 @@ const released: Readonly<Record<string, string>> = {
   '0008-payments.sql': '1a9f1e13d0a564634df8380b4deed34ff3d2bed349b6022b6d087c57cb6cca61',
   '0009-key-limits.sql': '9be46498a7aa004993fc0bb0fac5d2dad6f153f909b19628f35729d27454e9c8',
   '0010-invoice-emails.sql': '505f6c8660461a876e25b37d67ea15df5410a4775e8b1e2d946a55b26b1e7ba8',
+  '0011-requests-per-workspace.sql': 'e2bb87f733026f810a4b86723005da6ac14d65df808c720df0378f2b41bf2ee5',
   '0012-key-spend.sql': '2c5ff77e35c9aeb350dc2c98260f3d69558649c6442f12a31c3918183b196554',
+  '0013-people.sql': '6dcf5a69b42f7e909962add9de05d3c385d0d4695d44e4a0c4042c37a17b6a26',
 }
 
 describe('PostgreSQL behind the store', () => {

@@ -88,6 +88,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   emails: () => store.emails(['a']),
   keysLastUsed: () => store.keysLastUsed(['a']),
   sessionsByHash: () => store.sessionsByHash(['a']),
+  sessions: () => store.sessions({ now: 1, limit: 1 }),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
   newestArrivals: () => store.newestArrivals({ lane: 'a', ...period, limit: 1 }),
 }
@@ -119,12 +120,26 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
     [],
     () =>
       store.addSession(
-        { kind: 'session', hash: 'a', owner: 'a', keyHash: null, name: 'a', expiresAt: 2 },
+        {
+          kind: 'session',
+          hash: 'a',
+          owner: 'a',
+          keyHash: null,
+          name: 'a',
+          startedAt: 1,
+          usedAt: 1,
+          expiresAt: 2,
+          address: null,
+          person: null,
+          roles: [],
+        },
         { ofOwner: 1, ofAll: 1 },
         1,
       ),
   ],
   removeSession: [[], () => store.removeSession('a')],
+  moveSession: [[], () => store.moveSession('a', 'b')],
+  sessionUsed: [[], () => store.sessionUsed('a', 2)],
   takeLink: [[], () => store.takeLink('a')],
   addPriceVersions: [
     ['prices'],

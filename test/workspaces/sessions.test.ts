@@ -8,7 +8,7 @@ import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import type { SessionStore } from '../../src/workspaces/sessions/session-store.ts'
 import { testBooks } from '../support/books.ts'
 
-const ws = { owner: 'ws_1', keyHash: null }
+const ws = { owner: 'ws_1', keyHash: null, address: '::1' }
 
 /** A real store, which counts how often sessions are asked of it, and may be away. */
 async function stage(t: TestContext) {
@@ -28,6 +28,9 @@ async function stage(t: TestContext) {
     addSession: watched('addSession', 'writes'),
     removeSession: watched('removeSession', 'writes'),
     takeLink: watched('takeLink', 'writes'),
+    moveSession: watched('moveSession', 'writes'),
+    sessionUsed: watched('sessionUsed', 'writes'),
+    sessions: watched('sessions', 'reads'),
   }
   // One feed for all replicas, as Redis is.
   const changes = memoryChanges()
@@ -80,10 +83,46 @@ describe('a session', () => {
     assert.deepEqual([it.reads, it.writes - writes], [2, 0], 'signing out without a session writes nothing')
   })
 
+  it('notes its last use at most every five minutes at each replica', async (t) => {
+    const it = await stage(t)
+    const [one, other] = [it.replica(), it.replica()]
+    const { token } = await one.open(ws)
+    const { writes } = it
+    const opened = it.books.now
+    it.pass(5 * 60_000 - 1)
+    await one.find(token)
+    assert.equal(it.writes - writes, 0)
+    it.pass(1)
+    for (let count = 0; count < 3; count += 1) await one.find(token)
+    assert.equal(it.writes - writes, 1)
+    const [listed] = await other.list({ limit: 9 })
+    assert.deepEqual([listed?.startedAt, listed?.usedAt], [opened, opened + 5 * 60_000])
+    it.isAway = true
+    it.pass(5 * 60_000)
+    assert.ok(await one.find(token), 'a use that cannot be noted is no failure')
+  })
+
+  it('is listed, and ended by its name at every replica', async (t) => {
+    const { replica } = await stage(t)
+    const [one, other] = [replica(), replica()]
+    const first = await one.open(ws)
+    const second = await one.open({ ...ws, owner: 'ws_2' })
+    for (const it of [one, other]) assert.ok((await it.find(first.token)) && (await it.find(second.token)))
+    const [newest, oldest, ...more] = await other.list({ limit: 9 })
+    assert.deepEqual([newest?.owner, oldest?.owner, more.length], ['ws_2', 'ws_1', 0])
+    assert.deepEqual(
+      (await other.list({ limit: 1, before: newest?.name })).map(({ name }) => name),
+      [oldest?.name],
+    )
+    assert.equal((await other.endByName(oldest?.name ?? ''))?.owner, 'ws_1')
+    assert.equal(await other.endByName(oldest?.name ?? ''), undefined)
+    assert.deepEqual([await one.find(first.token), (await one.find(second.token))?.owner], [undefined, 'ws_2'])
+  })
+
   it('is ended by newer sessions of the same owner, but not of another', async (t) => {
     const { replica } = await stage(t)
     const sessions = replica()
-    const others = await sessions.open({ owner: 'ws_2', keyHash: null })
+    const others = await sessions.open({ ...ws, owner: 'ws_2' })
     const opened = []
     for (let count = 0; count < 51; count += 1) {
       opened.push(await sessions.open(ws))
@@ -98,7 +137,7 @@ describe('a session', () => {
     const { books, clock, changes } = await stage(t)
     const withToken = (token: string) =>
       openSessions(books.store, clock, changes, (secret) => createHmac('sha256', token).update(secret).digest('hex'))
-    const { token } = await withToken('one').open({ owner: 'operator', keyHash: null })
+    const { token } = await withToken('one').open({ ...ws, owner: 'operator' })
     assert.ok(await withToken('one').find(token))
     assert.equal(await withToken('two').find(token), undefined)
     assert.equal(await openSessions(books.store, clock, changes).find(token), undefined, 'nor is it of a member')
@@ -152,6 +191,72 @@ describe('sessions at several replicas', () => {
   })
 })
 
+describe('a session of a person', () => {
+  const ada = { id: 'person_1', issuer: 'https://id', subject: '1', name: 'Ada', email: null }
+
+  it('has the role of the workspace that it is in, and moves only to workspaces of the person', async (t) => {
+    const { books, clock, changes } = await stage(t)
+    const accounts = await openAccounts(books.store, clock, changes)
+    const [acme, other, foreign] = [
+      await accounts.createWorkspace('acme'),
+      await accounts.createWorkspace('other'),
+      await accounts.createWorkspace('foreign'),
+    ]
+    const sessions = workspaceSessions(accounts, openSessions(books.store, clock, changes))
+    const roles = [
+      { role: 'member', workspaceId: acme.id },
+      { role: 'workspace_admin', workspaceId: other.id },
+    ] as const
+    const { token, expiresAt } = await sessions.signInPerson(ada, roles, { address: '::1', ms: 1000 })
+    const found = async () => {
+      const it = await sessions.find(token)
+      return it && [it.caller.workspace.name, it.caller.keyId, it.role, it.session.person?.name]
+    }
+    assert.equal(expiresAt, books.now + 1000)
+    assert.deepEqual(await found(), ['acme', 'person_1', 'member', 'Ada'])
+    const signedIn = await sessions.find(token)
+    assert.ok(signedIn)
+    await sessions.move(token, signedIn, 'other')
+    assert.deepEqual(await found(), ['other', 'person_1', 'workspace_admin', 'Ada'])
+    for (const name of [foreign.name, 'nowhere']) {
+      await assert.rejects(sessions.move(token, signedIn, name), /You have no workspace/)
+    }
+  })
+
+  it('is one of their own sessions, which they can end; those of others they cannot', async (t) => {
+    const { books, clock, changes } = await stage(t)
+    const accounts = await openAccounts(books.store, clock, changes)
+    const { id: workspaceId } = await accounts.createWorkspace('acme')
+    const sessions = workspaceSessions(accounts, openSessions(books.store, clock, changes))
+    const open = async (person: typeof ada) => {
+      const options = { address: '::1', ms: 1000 }
+      const { token } = await sessions.signInPerson(person, [{ role: 'member', workspaceId }], options)
+      const signedIn = await sessions.find(token)
+      assert.ok(signedIn)
+      return { token, signedIn }
+    }
+    const [one, two, bob] = [await open(ada), await open(ada), await open({ ...ada, id: 'person_2', subject: '2' })]
+    assert.equal((await sessions.own(one.signedIn)).length, 2)
+    await assert.rejects(sessions.endOwn(one.signedIn, bob.signedIn.session.name), /You have no session/)
+    await sessions.endOwn(one.signedIn, two.signedIn.session.name)
+    assert.deepEqual(
+      [!!(await sessions.find(one.token)), !!(await sessions.find(two.token)), !!(await sessions.find(bob.token))],
+      [true, false, true],
+    )
+  })
+
+  it('is not ended by sessions of other members', async (t) => {
+    const { replica } = await stage(t)
+    const sessions = replica()
+    const person = { person: ada, roles: [], ms: 1000 }
+    const { token } = await sessions.open({ ...ws, person })
+    for (let count = 0; count < 50; count += 1) await sessions.open(ws)
+    assert.ok(await sessions.find(token))
+    for (let count = 0; count < 50; count += 1) await sessions.open({ ...ws, person })
+    assert.equal(await sessions.find(token), undefined, 'but by newer ones of the same person')
+  })
+})
+
 describe('a session of a member', () => {
   it('ends with its key, at once and permanently', async (t) => {
     const { books, clock, changes } = await stage(t)
@@ -159,7 +264,7 @@ describe('a session of a member', () => {
     await accounts.createWorkspace('acme')
     const { id, key } = await accounts.createKey('acme')
     const sessions = workspaceSessions(accounts, openSessions(books.store, clock, changes))
-    const { token = '' } = (await sessions.signInWithKey(key)) ?? {}
+    const { token = '' } = (await sessions.signInWithKey(key, '::1')) ?? {}
     assert.deepEqual([(await sessions.find(token))?.caller.keyId, (await sessions.find(token))?.hasKey], [id, true])
     await accounts.revokeKey(id)
     assert.equal(await sessions.find(token), undefined)
@@ -172,7 +277,7 @@ describe('a session of a member', () => {
     await accounts.createWorkspace('acme')
     const sessions = workspaceSessions(accounts, openSessions(books.store, clock, changes))
     const { secret } = await sessions.issueLink('acme')
-    const { token = '' } = (await sessions.signInWithLink(secret)) ?? {}
+    const { token = '' } = (await sessions.signInWithLink(secret, '::1')) ?? {}
     const found = await sessions.find(token)
     assert.match(found?.caller.keyId ?? '', /^console_[0-9a-f]{8}$/)
     assert.equal(found?.hasKey, false)

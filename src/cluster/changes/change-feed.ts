@@ -16,7 +16,7 @@ export interface ChangeFeed {
 
 /** Applies changes made outside the service: by a command, or in a file. */
 export interface Reloads {
-  /** Workspaces, keys and prices. Returns the replicas that did not answer. */
+  /** Workspaces, keys, prices and sessions. Returns the replicas that did not answer. */
   accounts(): Promise<readonly string[]>
   /**
    * Returns the number of models, the replicas that did not answer, and the changed settings that need a restart.

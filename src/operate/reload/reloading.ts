@@ -23,7 +23,9 @@ export function openReloading(parts: {
   const { config, settings, catalog, changes, log } = parts
   const reloads: Reloads = {
     async accounts() {
-      const unreached = await Promise.all((['accounts', 'keys', 'prices'] as const).map((it) => changes.announce(it)))
+      const unreached = await Promise.all(
+        (['accounts', 'keys', 'prices', 'sessions'] as const).map((it) => changes.announce(it)),
+      )
       return [...new Set(unreached.flat())]
     },
     async catalog({ force }) {

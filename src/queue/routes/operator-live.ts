@@ -1,17 +1,18 @@
 import type { LiveFeed } from '../live.ts'
 import { ApiError } from '../../shared/errors.ts'
 import { liveStreams } from './live-stream.ts'
-import type { OpenRoute } from '../../server/route.ts'
+import type { OperatorRoute } from '../../server/operator-route.ts'
 import { operatorSession, type OperatorSessionParts } from '../../workspaces/sessions/routes/operator-session.ts'
 import { sampleView } from './queues.ts'
 
 /** Streams the live queues to the operator's console. The stream ends when the session does. */
-export function operatorLiveRoute(parts: OperatorSessionParts & { readonly live: LiveFeed }): OpenRoute {
+export function operatorLiveRoute(parts: OperatorSessionParts & { readonly live: LiveFeed }): OperatorRoute {
   const streams = liveStreams(parts.live)
   return {
     method: 'GET',
     path: '/console/api/live',
-    access: 'open',
+    access: 'operator',
+    roles: ['operator', 'viewer'],
     operation: undefined,
     async answer(exchange) {
       const isAllowed = async (): Promise<boolean> => (await operatorSession(exchange, parts)) !== undefined

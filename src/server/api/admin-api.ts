@@ -1,10 +1,16 @@
 import { ApiError } from '../../shared/errors.ts'
 import type { Exchange } from '../exchange.ts'
-import { refuseUnrouted, routeTable } from '../router.ts'
+import { refuseUnrouted, requireRole, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
 import { recorded } from '../../operate/audit/recorded.ts'
 import { doerOf } from '../../operate/audit/routes/audit.ts'
-import { isOperatorToken, operatorSession } from '../../workspaces/sessions/routes/operator-session.ts'
+import {
+  isOperatorToken,
+  operatorSession,
+  operatorText,
+  rolesOf,
+} from '../../workspaces/sessions/routes/operator-session.ts'
+import type { OperatorRole } from '../../shared/roles.ts'
 import { adminRoutes, type AdminRouteParts } from './admin-routes.ts'
 
 /** The operator's listener: everything but health checks, documentation and the console's page needs the operator. */
@@ -14,23 +20,30 @@ export function adminApi(parts: AdminParts): Application {
   const { log } = parts.telemetry
   const routes = routeTable(adminRoutes(parts))
 
-  /** By the token, or by a session of the console. */
-  async function authorize(exchange: Exchange): Promise<void> {
+  /** By the token, or by a session of the console. Resolves with the roles of the caller. */
+  async function authorize(exchange: Exchange): Promise<readonly OperatorRole[]> {
     const { authorization } = exchange.request.headers
     const session = authorization === undefined ? await operatorSession(exchange, parts) : undefined
-    if (session) return void (exchange.notes = { ...exchange.notes, operator: session.name.replace('_', ' ') })
+    if (session) {
+      const roles = rolesOf(session)
+      exchange.notes = { ...exchange.notes, operator: operatorText(session, roles) }
+      return roles
+    }
     const given = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
     if (given === undefined) {
       throw new ApiError('missing_api_key', 'Send the operator token in the header Authorization: Bearer <TOKEN>.')
     }
     if (!isOperatorToken(given, parts)) throw new ApiError('invalid_api_key', 'The operator token is wrong.')
+    return ['operator']
   }
 
   return {
     async answer(exchange) {
       const match = routes.find(exchange.method, exchange.path)
-      if (match.kind !== 'found' || match.route.access !== 'open') await authorize(exchange)
+      if (match.kind === 'found' && match.route.access === 'open') return match.route.answer(exchange, match.parameters)
+      const roles = await authorize(exchange)
       if (match.kind !== 'found') return refuseUnrouted(exchange, match)
+      requireRole(match.route, roles)
       return match.route.answer(exchange, match.parameters, (action, act) =>
         recorded(parts, doerOf(exchange), action, act),
       )

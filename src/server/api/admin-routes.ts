@@ -1,6 +1,6 @@
 import type { Store } from '../../store/store.ts'
 import type { Telemetry } from '../../operate/telemetry/telemetry.ts'
-import { consolePageRoutes } from '../console/console-page.ts'
+import { consolePage } from '../console/console-page.ts'
 import { documentationRoutes } from '../docs/documentation.ts'
 import { healthRoutes } from '../../operate/routes/health.ts'
 import type { OpenRoute } from '../route.ts'
@@ -16,6 +16,10 @@ import { metricsRoute } from '../../operate/routes/metrics.ts'
 import { operatorHealthRoute, type OperatorHealthParts } from '../../operate/routes/operator-health.ts'
 import { operatorLiveRoute } from '../../queue/routes/operator-live.ts'
 import { operatorSessionRoutes, type OperatorSessionParts } from '../../workspaces/sessions/routes/operator-session.ts'
+import { operatorSessionsRoutes } from '../../workspaces/sessions/routes/operator-sessions.ts'
+import { OPERATOR } from '../../workspaces/sessions/sessions.ts'
+import { signInRoutes } from '../../workspaces/sign-in/routes/sign-in.ts'
+import type { SignIn } from '../../workspaces/sign-in/sign-in.ts'
 import type { OperatorRoute } from '../operator-route.ts'
 import { priceRoutes, type PricesParts } from '../../billing/prices/routes/prices.ts'
 import { queueRoutes, type QueuesParts } from '../../queue/routes/queues.ts'
@@ -41,6 +45,8 @@ export interface AdminRouteParts
     Pick<UsageParts, 'refusals'>,
     OperatorHealthParts,
     OperatorSessionParts {
+  /** undefined: no identity provider is configured. */
+  readonly signIn?: SignIn | undefined
   /** A reader with a connection of its own, so that no report delays the ledger. */
   readonly store: Store
   readonly telemetry: Telemetry
@@ -51,6 +57,7 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
   const changing = [
     ...workspaceRoutes(parts),
     ...keyRoutes(parts),
+    ...operatorSessionsRoutes(parts),
     ...priceRoutes(parts),
     ...usageRoutes(parts),
     ...invoiceRoutes(parts),
@@ -71,10 +78,25 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     metricsRoute(parts),
     ...healthRoutes(() => parts.readiness()),
   ]
+  const signIn = parts.signIn?.settings.operatorUrl === undefined ? undefined : parts.signIn
+  const page = consolePage('operator', 'Weir operator', signIn?.settings.name)
   // The documentation needs no token: a browser could not send one, and it contains nothing that is not in the source.
   return [
     ...documentationRoutes(adminDescription, api),
-    ...consolePageRoutes('operator', 'Weir operator'),
+    ...page.routes,
+    ...signInRoutes(signIn, {
+      name: 'operator',
+      cookies: { session: 'weir_operator', attempt: 'weir_operator_sign_in' },
+      page,
+      workspaceId: () => undefined,
+      open: (person, roles, address) =>
+        parts.operatorSessions.open({
+          owner: OPERATOR,
+          keyHash: null,
+          address,
+          person: { person, roles, ms: signIn?.settings.sessionMs ?? 0 },
+        }),
+    }),
     ...operatorSessionRoutes(parts),
     operatorLiveRoute(parts),
     ...api,

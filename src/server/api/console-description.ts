@@ -16,6 +16,6 @@ export const consoleDescription: ApiDescription = {
     cookie: 'weir_session',
   },
   headers: publicDescription.headers,
-  errors: publicDescription.errors,
+  errors: ['role_not_allowed', ...publicDescription.errors],
   introduction: '',
 }

@@ -1,4 +1,4 @@
-import { consolePageRoutes } from '../console/console-page.ts'
+import { consolePage } from '../console/console-page.ts'
 import type { SessionRoute } from '../console/session-route.ts'
 import { openApiDocument } from '../openapi.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
@@ -8,6 +8,8 @@ import { consoleKeyRoutes, type ConsoleKeysParts } from '../../workspaces/keys/r
 import { consoleLiveRoutes, type ConsoleLiveParts } from '../../queue/routes/console-live.ts'
 import { publicModelsRoute, type PublicModelsParts } from '../../catalog/routes/console-models.ts'
 import { consoleReportRoutes, type ConsoleReportsParts } from '../../billing/usage/routes/console-reports.ts'
+import { signInRoutes } from '../../workspaces/sign-in/routes/sign-in.ts'
+import type { SignIn } from '../../workspaces/sign-in/sign-in.ts'
 import { sessionRoutes, type ConsoleSessionParts } from '../../workspaces/sessions/routes/console-session.ts'
 
 export interface ConsoleParts
@@ -18,6 +20,8 @@ export interface ConsoleParts
     ConsoleInvoicesParts,
     ConsoleLiveParts,
     PublicModelsParts {
+  /** undefined: no identity provider is configured. */
+  readonly signIn?: SignIn | undefined
   readonly reader: ConsoleKeysParts['reader'] & ConsoleReportsParts['reader']
 }
 
@@ -31,9 +35,19 @@ export function consoleRoutes(parts: ConsoleParts): readonly (OpenRoute | Sessio
     ...consoleLiveRoutes(parts),
     publicModelsRoute(parts),
   ]
+  const signIn = parts.signIn?.settings.publicUrl === undefined ? undefined : parts.signIn
+  const page = consolePage('workspace', 'Weir', signIn?.settings.name)
   const document = JSON.stringify(openApiDocument(consoleDescription, api))
   return [
-    ...consolePageRoutes('workspace', 'Weir'),
+    ...page.routes,
+    ...signInRoutes(signIn, {
+      name: 'workspace',
+      cookies: { session: 'weir_session', attempt: 'weir_sign_in' },
+      page,
+      workspaceId: (name) => parts.accounts.workspaces().find((it) => it.name === name)?.id,
+      open: (person, roles, address) =>
+        parts.sessions.signInPerson(person, roles, { address, ms: signIn?.settings.sessionMs ?? 0 }),
+    }),
     openRoute(consoleDescription.documentPath, async (exchange) => exchange.sendJson(document)),
     ...api,
   ]

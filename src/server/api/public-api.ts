@@ -1,5 +1,6 @@
 import type { Accounts } from '../../workspaces/accounts.ts'
 import { recorded, type Doer } from '../../operate/audit/recorded.ts'
+import { personText } from '../../workspaces/sessions/session-store.ts'
 import type { SignedIn, WorkspaceSessions } from '../../workspaces/sessions/workspace-sessions.ts'
 import { isWellFormedKey } from '../../workspaces/keys/api-key.ts'
 import { ApiError } from '../../shared/errors.ts'
@@ -15,7 +16,7 @@ import type { Tracing } from '../../operate/telemetry/tracing.ts'
 import { sessionToken } from '../console/session-cookie.ts'
 import type { Exchange } from '../exchange.ts'
 import type { OpenRoute, PathParameters, Route } from '../route.ts'
-import { refuseUnrouted, readQuery, routeTable } from '../router.ts'
+import { refuseUnrouted, readQuery, requireRole, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
 import type { RequestHeaders } from '../incoming-request.ts'
 import { BASE } from '../key-route.ts'
@@ -77,10 +78,12 @@ export function publicApi(parts: PublicParts): Application {
     return { caller, session }
   }
 
-  /** By the name of the key that signed in, or of the session if there was none. */
-  async function memberOf({ address, requestId }: Exchange, { caller, hasKey }: SignedIn): Promise<Doer> {
+  /** By the person, the name of the key that signed in, or of the session if there was neither. */
+  async function memberOf({ address, requestId }: Exchange, signedIn: SignedIn): Promise<Doer> {
+    const { caller, hasKey, role, session } = signedIn
     const key = hasKey ? await accounts.key(caller.keyId) : undefined
-    const who = key?.name ? `key ${key.name}` : caller.keyId
+    const person = session.person && `${role.replace('_', ' ')} (${personText(session.person)})`
+    const who = person ?? (key?.name ? `key ${key.name}` : caller.keyId)
     return { actor: `${who} of ${caller.workspace.name} from ${address}`, requestId }
   }
 
@@ -142,6 +145,7 @@ export function publicApi(parts: PublicParts): Application {
       if (route.access === 'key') tracing?.begin(exchange, route.path)
       if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')
       const { caller, session } = await admitted(exchange)
+      if (session) requireRole(route, [session.role])
       if (route.access === 'key') {
         if (route.endpoint !== undefined) requireEndpoint(caller, route.endpoint)
         return route.answer({ exchange, parameters, query: readQuery(route.operation?.query, exchange.query), caller })

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { ApiError } from '../../shared/errors.ts'
+import { escapeHtml } from '../../shared/html.ts'
 import type { Exchange } from '../exchange.ts'
 import { themeHead, themeRoutes, markImage } from '../theme/theme.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
@@ -33,8 +34,17 @@ interface Asset {
   readonly compressed: Buffer
 }
 
-/** The console is below /console, whichever of its pages is requested. Its API is below /console/api. */
-export function consolePageRoutes(name: ConsoleName, title: string): readonly OpenRoute[] {
+export interface ConsolePage {
+  readonly routes: readonly OpenRoute[]
+  /** Sends the page where people sign in, with why they could not. */
+  send(exchange: Exchange, status: number, problem: string, headers: Record<string, string>): void
+}
+
+/**
+ * The console is below /console, whichever of its pages is requested. Its API is below /console/api. `provider` is the
+ * name of the identity provider that people can sign in with.
+ */
+export function consolePage(name: ConsoleName, title: string, provider: string | undefined): ConsolePage {
   // All at once, so that they fit together: a new build replaces them.
   const assets = once(() => readAssets(name))
   const address = (file: string): string => `/console/assets/${file}?v=${assets().get(file)?.version}`
@@ -43,13 +53,16 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
     if (exchange.path.startsWith('/console/api/')) {
       throw new ApiError('unknown_url', `There is nothing at ${exchange.method} ${exchange.path.slice(0, 200)}.`)
     }
-    const page = `<!doctype html>
+    exchange.send(200, 'text/html; charset=utf-8', pageWith(undefined), PAGE_HEADERS)
+  }
+
+  function pageWith(problem: string | undefined): string {
+    return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title}</title>${themeHead}
 <link rel="stylesheet" href="${address(`${name}.css`)}">
 ${sharedBy(assets())}<script type="module" src="${address(`${name}.js`)}"></script></head>
-<body><div id="app">${OPENING}</div><noscript>The console needs JavaScript. The API does not: see /docs.</noscript></body></html>`
-    exchange.send(200, 'text/html; charset=utf-8', page, PAGE_HEADERS)
+<body><div id="app"${data('provider', provider)}${data('problem', problem)}>${OPENING}</div><noscript>The console needs JavaScript. The API does not: see /docs.</noscript></body></html>`
   }
 
   async function sendAsset(exchange: Exchange, { file }: { readonly file: string }): Promise<void> {
@@ -67,12 +80,25 @@ ${sharedBy(assets())}<script type="module" src="${address(`${name}.js`)}"></scri
     })
   }
 
-  return [
-    ...themeRoutes,
-    openRoute('/console', sendPage),
-    openRoute('/console/{page+}', sendPage),
-    openRoute('/console/assets/{file}', sendAsset),
-  ]
+  return {
+    routes: [
+      ...themeRoutes,
+      openRoute('/console', sendPage),
+      openRoute('/console/{page+}', sendPage),
+      openRoute('/console/assets/{file}', sendAsset),
+    ],
+    send: (exchange, status, problem, headers) =>
+      exchange.send(status, 'text/html; charset=utf-8', pageWith(problem), {
+        ...PAGE_HEADERS,
+        'Cache-Control': 'no-store',
+        ...headers,
+      }),
+  }
+}
+
+/** An attribute that the script reads. */
+function data(name: string, value: string | undefined): string {
+  return value === undefined ? '' : ` data-${name}="${escapeHtml(value)}"`
 }
 
 function readAssets(name: ConsoleName): ReadonlyMap<string, Asset> {

@@ -21,7 +21,16 @@ export function isOwnPage({ method, request: { headers } }: Exchange): boolean {
   return isOwn && (changesNothing || headers[CONSOLE_HEADER] !== undefined)
 }
 
-function readCookie({ request }: Exchange, name: CookieName): string | undefined {
+/** The cookies of a console: of the session, and of a sign-in that is not finished. */
+export interface SignInCookies {
+  readonly session: CookieName
+  readonly attempt: 'weir_sign_in' | 'weir_operator_sign_in'
+}
+
+/** How long a person may take at the identity provider. */
+const ATTEMPT_SECONDS = 600
+
+function readCookie({ request }: Exchange, name: string): string | undefined {
   for (const pair of (request.headers.cookie ?? '').split(';')) {
     const [key, value] = pair.split('=', 2)
     if (key?.trim() === name && value !== undefined && value !== '') return value.trim()
@@ -29,15 +38,41 @@ function readCookie({ request }: Exchange, name: CookieName): string | undefined
   return undefined
 }
 
+/** What the browser has kept of a sign-in. It returns from another site, so that may have made the request. */
+export function readAttempt(exchange: Exchange, { attempt }: SignInCookies): string | undefined {
+  const value = readCookie(exchange, attempt)
+  return value === undefined ? undefined : Buffer.from(value, 'base64url').toString()
+}
+
+/** `value` undefined: the browser deletes it. `Lax`, because the browser returns from another site. */
+export function attemptHeader(
+  { attempt }: SignInCookies,
+  url: string,
+  path: string,
+  value: string | undefined,
+): string {
+  return [
+    `${attempt}=${Buffer.from(value ?? '').toString('base64url')}`,
+    `Path=${path}`,
+    'HttpOnly',
+    'SameSite=Lax',
+    ...(url.startsWith('https:') ? ['Secure'] : []),
+    `Max-Age=${value === undefined ? 0 : ATTEMPT_SECONDS}`,
+  ].join('; ')
+}
+
 /** `value` undefined: the browser deletes it. */
-export function cookieHeaders(exchange: Exchange, name: CookieName, value: string | undefined): Record<string, string> {
-  const parts = [
+export function sessionHeader(exchange: Exchange, name: CookieName, value: string | undefined): string {
+  return [
     `${name}=${value ?? ''}`,
     'Path=/',
     'HttpOnly',
     'SameSite=Strict',
     ...(exchange.request.isEncrypted ? ['Secure'] : []),
     ...(value === undefined ? ['Max-Age=0'] : []),
-  ]
-  return { 'Set-Cookie': parts.join('; '), 'Cache-Control': 'no-store' }
+  ].join('; ')
+}
+
+export function cookieHeaders(exchange: Exchange, name: CookieName, value: string | undefined): Record<string, string> {
+  return { 'Set-Cookie': sessionHeader(exchange, name, value), 'Cache-Control': 'no-store' }
 }

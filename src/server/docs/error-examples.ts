@@ -16,6 +16,7 @@ const messages: Readonly<Record<ErrorCode, readonly [message: string, param?: st
   invalid_api_key: ['The API key is not valid.'],
   spend_limit_exceeded: ['The spend limit of this month has been reached.'],
   key_not_allowed: ['This key may not be used on /embeddings.'],
+  role_not_allowed: ['This needs the role operator. You have the role viewer.'],
   model_access_denied: ['This model is reserved for another workspace.', 'model'],
   model_not_found: ["The model 'provider/model' does not exist.", 'model'],
   not_found: ['There is no such thing.'],

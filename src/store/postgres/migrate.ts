@@ -21,6 +21,7 @@ export const postgresSteps = [
   '0010-invoice-emails.sql',
   '0011-requests-per-workspace.sql',
   '0012-key-spend.sql',
+  '0013-people.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

@@ -27,6 +27,7 @@ export const sqliteSteps = [
   '0018-invoice-emails.sql',
   '0019-requests-per-workspace.sql',
   '0020-key-spend.sql',
+  '0021-people.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

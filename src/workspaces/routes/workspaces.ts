@@ -92,6 +92,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       method: 'GET',
       path: '/admin/v1/workspaces',
       id: 'listWorkspaces',
+      roles: ['finance', 'viewer'],
       summary: 'List workspaces',
       description: 'Workspaces with their limits and buyers, the newest first, in pages.',
       query: Type.Object({
@@ -111,6 +112,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       method: 'GET',
       path: '/admin/v1/workspaces/{workspace}',
       id: 'getWorkspace',
+      roles: ['finance', 'viewer'],
       summary: 'One workspace',
       description: 'A workspace with its limits and its buyer.',
       parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },

@@ -33,6 +33,7 @@ export function draftRoutes({ accounts, invoicing }: DraftsParts): readonly Oper
       method: 'GET',
       path: '/admin/v1/invoices/drafts',
       id: 'listDrafts',
+      roles: ['finance', 'viewer'],
       summary: 'List the drafts of a month',
       description:
         'What each workspace would be invoiced for a month, if it has no invoice for it yet. In pages, by the names of the workspaces; a page may have fewer drafts than its limit, because months that come to nothing are left out.',
@@ -52,6 +53,7 @@ export function draftRoutes({ accounts, invoicing }: DraftsParts): readonly Oper
       method: 'POST',
       path: '/admin/v1/invoices/drafts/issue',
       id: 'issueDrafts',
+      roles: ['finance'],
       summary: 'Issue drafts of a month',
       description:
         'Issues the chosen drafts, each exactly as it was listed. A draft that has changed since, or cannot be issued, is refused for its workspace alone; the others are issued. The answer has the result for each, in the same order.',

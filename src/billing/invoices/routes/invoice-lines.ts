@@ -38,6 +38,7 @@ export function invoiceLinesRoute({ invoices }: InvoiceLinesParts): KeyRoute {
     method: 'GET',
     path: '/invoices/{number}/lines/{line}',
     id: 'invoiceLine',
+    roles: ['workspace_admin'],
     summary: 'Rows of an invoice line, with a key',
     description:
       "The rows behind one line of an invoice of this workspace, oldest first, with the part that each adds to the line: together they are the line. 'rows' of a line leads here.",

@@ -109,6 +109,7 @@ export function invoiceRoutes({
       method: 'GET',
       path: '/admin/v1/invoices',
       id: 'listInvoices',
+      roles: ['finance', 'viewer'],
       summary: 'List invoices',
       description: 'Issued invoices and adjustment notes, of all workspaces or one, the newest first, in pages.',
       query: Type.Object({
@@ -129,6 +130,7 @@ export function invoiceRoutes({
       method: 'POST',
       path: '/admin/v1/invoices',
       id: 'issueInvoice',
+      roles: ['finance'],
       summary: 'Issue an invoice',
       description: 'Issues the tax invoice of a month that is over in Sydney. It is never changed afterwards.',
       body: issueSchema,
@@ -144,6 +146,7 @@ export function invoiceRoutes({
       method: 'POST',
       path: '/admin/v1/invoices/preview',
       id: 'previewInvoice',
+      roles: ['finance', 'viewer'],
       summary: 'Preview an invoice',
       description: 'What a month has come to so far, or its invoice if it has been issued.',
       query: invoiceFormatQuery,
@@ -174,6 +177,7 @@ export function invoiceRoutes({
       method: 'POST',
       path: '/admin/v1/invoices/credit',
       id: 'creditInvoice',
+      roles: ['finance'],
       summary: 'Issue an adjustment note',
       description:
         'Credits some or all requests of an issued invoice, or a free amount. A free amount on a month that is not invoiced yet becomes a line of its invoice; the answer is then the preview of that month.',
@@ -213,6 +217,7 @@ export function invoiceRoutes({
       method: 'GET',
       path: '/admin/v1/invoices/{number}',
       id: 'getInvoice',
+      roles: ['finance', 'viewer'],
       summary: 'One invoice',
       description: 'An issued invoice or adjustment note, by its number.',
       parameters: { number: numberParameter },
@@ -232,6 +237,7 @@ export function invoiceRoutes({
       method: 'POST',
       path: '/admin/v1/invoices/{number}/email',
       id: 'sendInvoice',
+      roles: ['finance'],
       summary: 'Send an invoice by e-mail',
       description:
         "Queues an e-mail with the document to the buyer's address, also if it was sent before. An issued document is queued without this request if the buyer has an address and SMTP is configured.",

@@ -25,6 +25,7 @@ export function paymentRoutes({ invoicing, emailed }: PaymentsParts): readonly O
       method: 'POST',
       path: '/admin/v1/invoices/{number}/payments',
       id: 'recordPayment',
+      roles: ['finance'],
       summary: 'Record a payment',
       description:
         'Records that an invoice was paid, in full or in part. If the buyer is owed money after a credit, it records what was paid back. The amount due is taken to zero, and never past it.',
@@ -57,6 +58,7 @@ export function paymentRoutes({ invoicing, emailed }: PaymentsParts): readonly O
       method: 'DELETE',
       path: '/admin/v1/invoices/{number}/payments/{payment}',
       id: 'removePayment',
+      roles: ['finance'],
       summary: 'Remove a payment',
       description: 'Removes a payment that was recorded by mistake. The audit log keeps it.',
       parameters: {

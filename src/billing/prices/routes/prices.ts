@@ -38,6 +38,7 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
       method: 'GET',
       path: '/admin/v1/workspaces/{workspace}/prices',
       id: 'listWorkspacePrices',
+      roles: ['finance', 'viewer'],
       summary: "List a workspace's own prices",
       description: 'The models for which the workspace does not pay the list price.',
       parameters: { workspace: priceParameters.workspace },

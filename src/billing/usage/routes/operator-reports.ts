@@ -37,6 +37,7 @@ export function reportRoutes({ accounts, store, clock }: ReportsParts): readonly
       method: 'GET',
       path: '/admin/v1/reports/usage',
       id: 'usageReport',
+      roles: ['finance', 'viewer'],
       summary: 'Usage over time',
       description: 'Requests, tokens and cost of a period by hour or day, and of those that cost most.',
       query: Type.Object({
@@ -60,6 +61,7 @@ export function reportRoutes({ accounts, store, clock }: ReportsParts): readonly
       method: 'GET',
       path: '/admin/v1/reports/latency',
       id: 'latencyReport',
+      roles: ['finance', 'viewer'],
       summary: 'Times and failures',
       description:
         'How long requests of a period waited and took, and how many failed, by hour or day: of a workspace by model, or of the six workspaces that cost most. Made from up to 5,000 rows of each workspace, spread over the period.',
@@ -77,6 +79,7 @@ export function reportRoutes({ accounts, store, clock }: ReportsParts): readonly
       method: 'GET',
       path: '/admin/v1/reports/newest',
       id: 'newestRequests',
+      roles: ['finance', 'viewer'],
       summary: 'The newest requests of all workspaces',
       description:
         'The requests that were settled last, the newest first. A filter applies to the newest 5,000 rows of the ledger, so it may find fewer than there are.',
@@ -103,6 +106,7 @@ export function reportRoutes({ accounts, store, clock }: ReportsParts): readonly
       method: 'GET',
       path: '/admin/v1/requests',
       id: 'listRequests',
+      roles: ['finance', 'viewer'],
       summary: 'Find requests',
       description:
         'One page of settled requests, the newest first: those of a workspace or a key; without either, those of all workspaces that did not complete. A page reads no more than 5,000 rows.',

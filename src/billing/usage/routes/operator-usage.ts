@@ -46,6 +46,7 @@ export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
       method: 'GET',
       path: '/admin/v1/usage',
       id: 'listUsage',
+      roles: ['finance', 'viewer'],
       summary: 'Usage',
       description:
         'What a workspace used and what it cost, row by row or as sums. Dates are days in Sydney. With format=csv or format=jsonl, all rows of the period come as one file.',
@@ -83,6 +84,7 @@ export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
       method: 'GET',
       path: '/admin/v1/usage/refused',
       id: 'listRefused',
+      roles: ['finance', 'viewer'],
       summary: 'Refused requests',
       description:
         'Requests that were refused before a model had them: how many by workspace, key and error code over time, and the newest ones with the reason. Without a workspace: of all, and those without a valid key.',
@@ -103,6 +105,7 @@ export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
       method: 'GET',
       path: '/admin/v1/usage/{request_id}',
       id: 'getUsage',
+      roles: ['finance', 'viewer'],
       summary: 'Usage of one request',
       description: 'One row of any workspace, by the X-Request-Id of its response.',
       parameters: { request_id: requestIdDescription },

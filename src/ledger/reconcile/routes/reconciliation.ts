@@ -39,6 +39,7 @@ export function reconciliationRoute({ store, clock, telemetry }: ReconciliationP
     method: 'GET',
     path: '/admin/v1/reconcile',
     id: 'reconcile',
+    roles: ['finance', 'viewer'],
     summary: 'Reconcile the ledger',
     description:
       'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit, including rows that the database refused. The metrics show how many.',

@@ -14,8 +14,8 @@ export interface AuditParts {
 
 /** The token, or a session of the console. */
 export function doerOf({ notes, address, requestId }: Exchange): Doer {
-  const who = typeof notes['operator'] === 'string' ? notes['operator'] : 'token'
-  return { actor: `operator (${who}) from ${address}`, requestId }
+  const who = typeof notes['operator'] === 'string' ? notes['operator'] : 'operator (token)'
+  return { actor: `${who} from ${address}`, requestId }
 }
 
 /** Actions that only commands perform. */
@@ -26,7 +26,7 @@ const entrySchema = Type.Object({
   at: Type.String({ example: EXAMPLE_TIME }),
   actor: Type.String({
     description:
-      'The operator or a key of a workspace, by its name if it has one, with the address; or who ran a command, and where.',
+      'The person with their role, or the operator, or a key of a workspace by its name if it has one, with the address; or who ran a command, and where.',
     example: 'operator (token) from 127.0.0.1',
   }),
   request_id: Type.String({ description: 'Empty for a command.', example: '0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70' }),

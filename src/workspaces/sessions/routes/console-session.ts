@@ -1,10 +1,14 @@
 import type { SpendView } from '../../spend-limits/spending.ts'
 import { Type } from 'typebox'
+import { memberRoles } from '../../../shared/roles.ts'
+import { personText, type HeldRole } from '../session-store.ts'
+import { sessionList } from '../session-list.ts'
+import { sessionIdParameter, sessionViewSchema } from './session-schema.ts'
 import type { SignedIn, WorkspaceSessions } from '../workspace-sessions.ts'
 import { ApiError } from '../../../shared/errors.ts'
 import { formatAud } from '../../../shared/money/money.ts'
 import type { Accounts } from '../../accounts.ts'
-import { nullable } from '../../../server/common-schema.ts'
+import { listSchema, nullable } from '../../../server/common-schema.ts'
 import { cookieHeaders, isOwnPage, sessionToken } from '../../../server/console/session-cookie.ts'
 import { bodyErrors } from '../../../server/body.ts'
 import { CONSOLE_BASE, readSmallBody, sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
@@ -24,6 +28,15 @@ const sessionSchema = Type.Object({
   workspace: Type.String({ example: 'acme' }),
   key_id: nullable(Type.String({ example: 'key_7f3a9c21' }), 'The key that signed in; null after a link.'),
   key_name: nullable(Type.String({ example: 'website' })),
+  person: nullable(
+    Type.String({ example: 'Ada Lovelace, ada@example.com' }),
+    'Who signed in; null after a key or a link.',
+  ),
+  role: Type.Enum(memberRoles, { example: 'workspace_admin' }),
+  workspaces: Type.Array(Type.String(), {
+    description: 'The workspaces that the person can change to, and this one.',
+    example: ['acme'],
+  }),
   expires_at: Type.String({ example: '2026-11-16T10:04:05.000Z' }),
   requests_per_minute: Type.Integer({ example: 600 }),
   spend_limit: nullable(Type.String({ example: '250.00' }), 'AUD per month in Sydney, excluding GST.'),
@@ -60,12 +73,63 @@ export function sessionRoutes(parts: ConsoleSessionParts): readonly (OpenRoute |
       id: 'signOut',
       summary: 'Sign out',
       description: 'Ends the session.',
+      roles: memberRoles,
       response: jsonResponse(Type.Object({ signed_out: Type.Literal(true) })),
       errors: [],
       async answer({ exchange }) {
         await parts.sessions.end(sessionToken(exchange, 'weir_session') ?? '')
         const headers = cookieHeaders(exchange, 'weir_session', undefined)
         exchange.send(200, 'application/json', '{"signed_out":true}', headers)
+      },
+    }),
+    sessionRoute({
+      method: 'PUT',
+      path: '/session/workspace',
+      id: 'moveSession',
+      summary: 'Change the workspace',
+      description: 'Moves the session to another workspace of the person.',
+      roles: memberRoles,
+      body: Type.Object({ workspace: Type.String({ minLength: 1, maxLength: 64, description: 'Its name.' }) }),
+      example: { workspace: 'acme' },
+      response: jsonResponse(sessionSchema),
+      errors: ['not_found'],
+      async answer({ exchange, body, session }) {
+        const token = sessionToken(exchange, 'weir_session') ?? ''
+        await parts.sessions.move(token, session, body.workspace)
+        const moved = await parts.sessions.find(token)
+        exchange.sendJson(await sessionJson(parts, moved ?? session))
+      },
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/sessions',
+      id: 'ownSessions',
+      summary: 'Own sessions',
+      description: 'The sessions of the same person or key, the newest first. After a link, only this one.',
+      response: jsonResponse(
+        listSchema(Type.Object({ ...sessionViewSchema.properties, is_current: Type.Boolean({ example: true }) })),
+      ),
+      errors: [],
+      async answer({ exchange, session }) {
+        const own = await parts.sessions.own(session)
+        const { data } = await sessionList(parts.accounts, own, own.length)
+        const views = data.map((view) => ({ ...view, is_current: view.id === session.session.name }))
+        exchange.sendJson(JSON.stringify({ object: 'list', data: views }))
+      },
+    }),
+    sessionRoute({
+      method: 'DELETE',
+      path: '/sessions/{id}',
+      id: 'endOwnSession',
+      summary: 'End an own session',
+      description: 'Its next request is refused.',
+      roles: memberRoles,
+      parameters: { id: sessionIdParameter },
+      response: jsonResponse(Type.Object({ ended: Type.Literal(true) })),
+      errors: ['not_found'],
+      async answer({ exchange, parameters: { id }, session }) {
+        await parts.sessions.endOwn(session, id)
+        exchange.sendJson('{"ended":true}')
       },
     }),
   ]
@@ -95,8 +159,8 @@ function signInRoute(parts: ConsoleSessionParts): OpenRoute {
         throw new ApiError('missing_required_parameter', "Send either 'key' or 'link'.", { param: 'key' })
       }
       const opened = await (key === undefined
-        ? sessions.signInWithLink(link ?? '')
-        : sessions.signInWithKey(key.trim()))
+        ? sessions.signInWithLink(link ?? '', exchange.address)
+        : sessions.signInWithKey(key.trim(), exchange.address))
       const session = opened && (await sessions.find(opened.token))
       if (!session) throw refusal(key !== undefined)
       const headers = cookieHeaders(exchange, 'weir_session', opened.token)
@@ -114,9 +178,14 @@ function refusal(isKey: boolean): ApiError {
   )
 }
 
+function workspacesOf(accounts: Accounts, roles: readonly HeldRole[]): readonly string[] {
+  const ids = new Set(roles.map(({ workspaceId = '' }) => workspaceId))
+  return [...ids].flatMap((id) => accounts.workspaceById(id)?.name ?? []).toSorted()
+}
+
 async function sessionJson(
   { accounts, spending, limits }: ConsoleSessionParts,
-  { caller, hasKey, expiresAt }: SignedIn,
+  { caller, hasKey, role, session: { person, roles, expiresAt } }: SignedIn,
 ): Promise<string> {
   const { workspace, keyId } = caller
   const key = hasKey ? await accounts.key(keyId) : undefined
@@ -125,6 +194,9 @@ async function sessionJson(
     workspace: workspace.name,
     key_id: key?.id ?? null,
     key_name: key?.name ?? null,
+    person: person && personText(person),
+    role,
+    workspaces: person ? workspacesOf(accounts, roles) : [workspace.name],
     expires_at: new Date(expiresAt).toISOString(),
     requests_per_minute: workspace.requestsPerMinute ?? limits.requestsPerMinute,
     spend_limit: workspace.spendLimit && formatAud(workspace.spendLimit.amount),

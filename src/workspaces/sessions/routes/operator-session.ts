@@ -1,5 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { Type } from 'typebox'
+import { isOperatorRole, type OperatorRole } from '../../../shared/roles.ts'
+import { personText } from '../session-store.ts'
 import { OPERATOR, type ConsoleSession, type Sessions } from '../sessions.ts'
 import { ApiError } from '../../../shared/errors.ts'
 import { cookieHeaders, isOwnPage, sessionToken } from '../../../server/console/session-cookie.ts'
@@ -36,6 +38,16 @@ export async function operatorSession(
   return session?.owner === OPERATOR ? session : undefined
 }
 
+/** A session that the token or a link opened may do everything. */
+export function rolesOf({ person, roles }: ConsoleSession): readonly OperatorRole[] {
+  return person ? roles.map(({ role }) => role).filter(isOperatorRole) : ['operator']
+}
+
+/** Who it is, for the audit log. */
+export function operatorText({ name, person }: ConsoleSession, roles: readonly OperatorRole[]): string {
+  return person ? `${roles.join(' and ')} (${personText(person)})` : `operator (${name.replace('_', ' ')})`
+}
+
 /** Not documented, because only the console calls them. Programs use the token. */
 export function operatorSessionRoutes(parts: OperatorSessionParts): readonly OpenRoute[] {
   const { operatorSessions: sessions } = parts
@@ -50,7 +62,14 @@ export function operatorSessionRoutes(parts: OperatorSessionParts): readonly Ope
     route('GET', async (exchange) => {
       const found = await operatorSession(exchange, parts)
       if (!found) throw new ApiError('missing_api_key', 'Sign in to the console.')
-      exchange.sendJson(JSON.stringify({ expires_at: new Date(found.expiresAt).toISOString() }))
+      const { person, expiresAt } = found
+      exchange.sendJson(
+        JSON.stringify({
+          expires_at: new Date(expiresAt).toISOString(),
+          person: person && personText(person),
+          roles: rolesOf(found),
+        }),
+      )
     }),
     route('POST', async (exchange) => {
       if (!isOwnPage(exchange))
@@ -66,8 +85,12 @@ export function operatorSessionRoutes(parts: OperatorSessionParts): readonly Ope
             : 'The operator token is wrong.',
         )
       }
-      const opened = await sessions.open({ owner: OPERATOR, keyHash: null })
-      const body = JSON.stringify({ expires_at: new Date(opened.expiresAt).toISOString() })
+      const opened = await sessions.open({ owner: OPERATOR, keyHash: null, address: exchange.address })
+      const body = JSON.stringify({
+        expires_at: new Date(opened.expiresAt).toISOString(),
+        person: null,
+        roles: ['operator'],
+      })
       exchange.send(200, 'application/json', body, cookieHeaders(exchange, 'weir_operator', opened.token))
     }),
     route('DELETE', async (exchange) => {
