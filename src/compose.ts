@@ -179,6 +179,7 @@ async function openAdminListener(parts: Parts): Promise<Listener | undefined> {
     needRestart: reloads.needRestart,
     engines: () =>
       [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engines.failures.of(address.url) })),
+    readEngineLoads: engines.readLoads,
     engineOf: engines.of,
     downloads: downloads.list,
     limits: settings,

@@ -1350,6 +1350,7 @@ export interface Operations {
           failures: number
           last_failure: string | null
           cache_tokens: number | null
+          reported: { running: number; waiting: number; cache_use: number | null } | null
         }[]
         download: {
           state: 'not_downloaded' | 'downloading' | 'paused' | 'failed'

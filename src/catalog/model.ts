@@ -76,10 +76,27 @@ export interface CacheSizeQuery {
   read(answer: string): number | undefined
 }
 
+/** How to ask an engine for its own load. */
+export interface LoadQuery {
+  /** As in `HealthCheck`. */
+  readonly path: string
+  /** undefined if the answer does not contain it. */
+  read(answer: string): ReportedLoad | undefined
+}
+
+/** The load of a server by its own count, which includes the calls of others. */
+export interface ReportedLoad {
+  readonly running: number
+  readonly waiting: number
+  /** The part of its cache that is used, from 0 to 1; undefined if it does not report it. */
+  readonly cacheUse: number | undefined
+}
+
 /** Requests to an engine's servers other than calls. Missing ones are not made. */
 export interface EngineQuestions {
   readonly health?: HealthCheck
   readonly cacheSize?: CacheSizeQuery | undefined
+  readonly load?: LoadQuery | undefined
 }
 
 /** One place where a model runs, with its own queue. */

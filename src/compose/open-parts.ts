@@ -196,6 +196,7 @@ async function openModels(start: Start, parts: Records & Shared & Access & { rea
     ledger,
     memory,
     engineAddresses: engines.addresses,
+    readEngineLoads: engines.readLoads,
     engineKind: engines.kindOf,
     genAiNames: config.genAiNames,
     disk: () => diskSpace(config.dataDir),

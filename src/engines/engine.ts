@@ -3,6 +3,7 @@ import type { RequestTrace } from '../shared/request-trace.ts'
 import type { EngineHeaders, EngineRequest } from './job.ts'
 import type { Prompt } from './prefix/warm-prefixes.ts'
 import type { MissingFiles } from '../catalog/unavailable-model.ts'
+import type { ReportedLoad } from '../catalog/model.ts'
 
 /** One call of an engine. */
 export interface EngineCall extends EngineRequest {
@@ -56,6 +57,8 @@ export interface EngineAddressState {
   readonly inFlight: number
   /** The assumed size of its cache; undefined if it is not used for routing. */
   readonly cacheTokens?: number | undefined
+  /** By the count of the server itself; undefined if it does not report it. */
+  readonly load?: ReportedLoad | undefined
 }
 
 /** The engines behind one deployment. */
@@ -65,6 +68,8 @@ export interface Engine {
   /** For a model that the service runs itself: undefined once it is downloaded. */
   missingFiles?(): MissingFiles | undefined
   addresses(): readonly EngineAddressState[]
+  /** Asks the servers for their load, for `addresses`. Missing if this kind does not report it. */
+  readLoad?(): Promise<void>
   /**
    * Keeps the engine open for a request that will run here, perhaps after waiting in the queue, even if the catalog
    * replaces the engine in the meantime. Returns a function that releases it.

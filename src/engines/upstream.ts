@@ -5,7 +5,7 @@ import type { DrainedAddresses } from '../catalog/lane-settings-store.ts'
 import { openAddress } from './address.ts'
 import { byPrefix, leastBusy } from './balance.ts'
 import { watchHealth } from './health.ts'
-import { watchCacheSize } from './reported-cache.ts'
+import { openLoadReader, watchCacheSize } from './server-reports.ts'
 import type { ServerActivities } from './server-activity.ts'
 import { runCall, type Upstream } from './upstream-call.ts'
 
@@ -30,7 +30,7 @@ const UNKNOWN_CACHE_TOKENS = 500_000
 export function openUpstream(
   description: EngineDescription,
   { events, servers, drained }: UpstreamSurroundings,
-  { health, cacheSize }: EngineQuestions,
+  { health, cacheSize, load }: EngineQuestions,
 ): Engine {
   const { urls, firstByteTimeoutMs, idleTimeoutMs } = description
   const addresses = urls.map((url) => openAddress(url, idleTimeoutMs, servers, drained))
@@ -49,6 +49,7 @@ export function openUpstream(
         }),
       )
     : []
+  const loads = load ? addresses.map((address) => openLoadReader(address, load, lines)) : []
   const unwatch = health
     ? addresses.map((address, index) =>
         watchHealth(address, health, lines, (healthy) => {
@@ -74,7 +75,9 @@ export function openUpstream(
         isUp: healthy,
         inFlight,
         cacheTokens: isByPrefix ? cacheTokens[index] : undefined,
+        load: loads[index]?.load(),
       })),
+    readLoad: async () => void (await Promise.all(loads.map((it) => it.read()))),
     retain() {
       retainers++
       return () => {
@@ -97,6 +100,8 @@ export interface EngineSet {
   of(deployment: Deployment): Engine | undefined
   /** The addresses of all engines, by lane. */
   addresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
+  /** Asks all servers for their load, for `addresses`. */
+  readLoads(): Promise<void>
   /** undefined if the lane has no engine. */
   kindOf(lane: string): EngineKind | undefined
   /** Applies a new catalog. An engine whose description did not change stays open. */
@@ -112,6 +117,7 @@ export function engineSet(open: (description: EngineDescription) => Engine): Eng
     *addresses() {
       for (const [lane, { engine }] of current) for (const address of engine.addresses()) yield [lane, address]
     },
+    readLoads: async () => void (await Promise.all([...current.values()].map(({ engine }) => engine.readLoad?.()))),
     update(deployments) {
       const next: typeof current = new Map()
       for (const { lane, engine: description } of deployments) {

@@ -23,6 +23,8 @@ function stage(t: TestContext, level = 'silent', genAiNames: Parts['genAiNames']
   const telemetry = createTelemetry(level, '1.2.3', { write: (line) => void written.push(line), flush: async () => {} })
   t.after(() => telemetry.close())
   const state = { coordination: 'joined', healthy: true }
+  const load = { running: 9, waiting: 2, cacheUse: 0.5 }
+  let loads: readonly (typeof load | undefined)[] = []
   const ledger = { lagMs: 1500, journalBytes: 77, journalLagMs: 2500 }
   telemetry.measure({
     admission: {
@@ -32,8 +34,9 @@ function stage(t: TestContext, level = 'silent', genAiNames: Parts['genAiNames']
     coordination: { state: () => state.coordination, replicas: () => 6 },
     ledger: { status: () => ({ ...ledger, healthy: state.healthy }) },
     memory: { held: () => 88 },
+    readEngineLoads: async () => void (loads = [load]),
     engineAddresses: () => [
-      ['m', { url: 'http://a', isUp: true } as EngineAddressState],
+      ['m', { url: 'http://a', isUp: true, load: loads[0] } as EngineAddressState],
       ['m', { url: 'http://b', isUp: false } as EngineAddressState],
     ],
     engineKind: () => 'vllm',
@@ -98,6 +101,9 @@ describe('the metrics of a service', () => {
       'weir_data_disk_bytes 1000',
       'weir_data_disk_free_bytes 300',
       'weir_engine_breaches_total{model="m"} 1',
+      'weir_engine_reported_cache_use{lane="m",address="http://a"} 0.5',
+      'weir_engine_reported_running{lane="m",address="http://a"} 9',
+      'weir_engine_reported_waiting{lane="m",address="http://a"} 2',
       'weir_engine_seconds_count{model="m",lane="m"} 1',
       'weir_engine_seconds_sum{model="m",lane="m"} 2',
       'weir_engine_up{lane="m",address="http://a"} 1',

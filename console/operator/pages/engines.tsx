@@ -110,7 +110,7 @@ function LeftDrained({ urls, forget }: { urls: readonly string[]; forget: (url: 
 }
 
 function AddressLine({
-  of: { url, up, drained, in_flight: inFlight, last_failure: failure },
+  of: { url, up, drained, in_flight: inFlight, last_failure: failure, reported },
   isOurs,
   drain,
   undrain,
@@ -135,6 +135,12 @@ function AddressLine({
         >
           {drained ? 'Undrain' : 'Drain'}
         </button>
+      )}
+      {reported === null ? null : (
+        <div class="small soft">
+          By its own count: {count(reported.running)} running, {count(reported.waiting)} waiting
+          {reported.cache_use === null ? '' : `, ${percent(reported.cache_use)} of its cache used`}
+        </div>
       )}
       {failure === null ? null : <div class="small soft">Last failure: {failure}</div>}
     </div>

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { LaneSettings } from '../../catalog/lane-settings.ts'
-import { deploymentsOf, type Deployment, type Model } from '../../catalog/model.ts'
+import { deploymentsOf, type Deployment, type Model, type ReportedLoad } from '../../catalog/model.ts'
 import { ApiError } from '../../shared/errors.ts'
 import { withoutUsableEngine, type MissingFiles } from '../../catalog/unavailable-model.ts'
 import type { Engine } from '../engine.ts'
@@ -16,6 +16,8 @@ export interface EnginesParts {
   readonly lanes: LaneSettings
   /** The engines, by lane. */
   engines(): readonly EngineState[]
+  /** Asks the servers of engines for their load. */
+  readEngineLoads(): Promise<void>
   engineOf(deployment: Deployment): Engine | undefined
   /** The models whose files are being fetched. */
   downloads(): readonly Download[]
@@ -29,6 +31,7 @@ export interface EngineState {
   readonly failures: number
   readonly lastFailure: string | undefined
   readonly cacheTokens?: number | undefined
+  readonly load?: ReportedLoad | undefined
 }
 
 interface Download {
@@ -61,6 +64,14 @@ const engineSchema = Type.Object({
         Type.Integer({ example: 445_472 }),
         'How many tokens of prompts its cache is taken to hold, where that decides who gets a prompt.',
       ),
+      reported: nullable(
+        Type.Object({
+          running: Type.Number({ example: 12 }),
+          waiting: Type.Number({ example: 3 }),
+          cache_use: nullable(Type.Number({ example: 0.42 }), 'From 0 to 1.'),
+        }),
+        'Its load by its own count, which includes the calls of others. vLLM and SGLang report it, and llama.cpp with --metrics.',
+      ),
     }),
   ),
   download: nullable(
@@ -83,7 +94,7 @@ const addressSchema = Type.Object({
 const drainedSchema = Type.Object({ url: Type.String(), drained: Type.Boolean(), in_flight: Type.Integer() })
 
 export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
-  const { catalog, lanes, engines, engineOf, downloads } = parts
+  const { catalog, lanes, engines, readEngineLoads, engineOf, downloads } = parts
   return [
     operatorRoute({
       method: 'GET',
@@ -102,6 +113,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       ),
       errors: [],
       async answer({ exchange }) {
+        await readEngineLoads()
         const byLane = Map.groupBy(engines(), ({ lane }) => lane)
         const arriving = new Map(downloads().map((it) => [it.model, it]))
         const data = catalog
@@ -160,7 +172,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
     }),
   ]
 
-  function view({ url, isUp, inFlight, failures, lastFailure, cacheTokens }: EngineState): object {
+  function view({ url, isUp, inFlight, failures, lastFailure, cacheTokens, load }: EngineState): object {
     return {
       url,
       up: isUp,
@@ -169,6 +181,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       failures,
       last_failure: lastFailure ?? null,
       cache_tokens: cacheTokens ?? null,
+      reported: load ? { running: load.running, waiting: load.waiting, cache_use: load.cacheUse ?? null } : null,
     }
   }
 

@@ -49,6 +49,21 @@ export const metricTable = {
   weir_coordinated: gauge('1 while this replica coordinates with the others; 0 while Redis is unreachable'),
   weir_replicas: gauge('Replicas, when Redis last answered'),
   weir_engine_up: gauge('1 while the address of an engine answers, 0 while it is down', 'lane', 'address'),
+  weir_engine_reported_running: gauge(
+    'Requests that the server of an engine is working on by its own count, those of others included',
+    'lane',
+    'address',
+  ),
+  weir_engine_reported_waiting: gauge(
+    'Requests that wait at the server of an engine, by its own count',
+    'lane',
+    'address',
+  ),
+  weir_engine_reported_cache_use: gauge(
+    'The part of its cache that the server of an engine uses, from 0 to 1',
+    'lane',
+    'address',
+  ),
   weir_engine_breaches_total: counter('Answers with more than the request allowed, by model', 'model'),
   weir_contradicted_counts_total: counter('Token counts of engines that contradict the text, by model', 'model'),
   weir_spend_limits_reached_total: counter('Spend limits reached, soft or hard', 'workspace'),

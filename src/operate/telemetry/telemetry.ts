@@ -29,6 +29,8 @@ export interface Telemetry {
     readonly ledger: Ledger
     readonly memory: ByteBudget
     /** The addresses of all engines, by lane. */
+    /** Asks the servers of engines for their load. */
+    readEngineLoads(): Promise<void>
     engineAddresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
     /** The kind of engine behind a lane. */
     engineKind(lane: string): string | undefined
@@ -111,6 +113,7 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
         // The gauges of a disk that cannot be read are left out.
         disk = await rest.disk().catch(() => undefined)
         lanes = await admission.status()
+        await rest.readEngineLoads()
       }
       metrics.reading('weir_data_disk_bytes', () => (disk ? [['', disk.size]] : []))
       metrics.reading('weir_data_disk_free_bytes', () => (disk ? [['', disk.free]] : []))
@@ -119,9 +122,7 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       replicaGauges(metrics, admission, coordination)
       ledgerGauges(metrics, ledger)
       metrics.reading('weir_held_bytes', () => [['', memory.held()]])
-      metrics.reading('weir_engine_up', () =>
-        [...engineAddresses()].map(([lane, { url, isUp }]) => [labels({ lane, address: url }), isUp ? 1 : 0]),
-      )
+      engineGauges(metrics, engineAddresses)
     },
     settled(row) {
       settlement(row)
@@ -210,6 +211,23 @@ function laneGauges(metrics: Metrics, lanes: () => ReadonlyMap<string, LaneStatu
   gauge('weir_lane_token_budget', ({ limits }) => limits.tokenBudget)
   gauge('weir_lane_max_queue_depth', ({ limits }) => limits.maxQueueDepth)
   gauge('weir_lane_max_wait_seconds', ({ limits }) => limits.maxWaitMs / 1000)
+}
+
+function engineGauges(
+  metrics: Metrics,
+  addresses: () => Iterable<readonly [lane: string, address: EngineAddressState]>,
+): void {
+  const gauge = (name: MetricOf<'gauge'>, read: (address: EngineAddressState) => number | undefined): void =>
+    metrics.reading(name, () =>
+      [...addresses()].flatMap(([lane, address]) => {
+        const value = read(address)
+        return value === undefined ? [] : [[labels({ lane, address: address.url }), value]]
+      }),
+    )
+  gauge('weir_engine_up', ({ isUp }) => (isUp ? 1 : 0))
+  gauge('weir_engine_reported_running', ({ load }) => load?.running)
+  gauge('weir_engine_reported_waiting', ({ load }) => load?.waiting)
+  gauge('weir_engine_reported_cache_use', ({ load }) => load?.cacheUse)
 }
 
 function replicaGauges(metrics: Metrics, admission: Admission, coordination: Coordination): void {
