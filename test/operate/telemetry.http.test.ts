@@ -10,6 +10,7 @@ import { collect, startCli, startNote } from '../support/cli.ts'
 import { metricTable } from '../../src/operate/telemetry/metric-table.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, OPERATOR_TOKEN, type TestWeir } from '../support/weir.ts'
+import { BUSY_MACHINE_MS } from '../support/weir-process.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
 
 /** The samples of /metrics: `name{labels}` → value. */
@@ -297,7 +298,7 @@ async function childService(
     await engine.close()
     rmSync(folder, { recursive: true })
   })
-  await eventually('the service is ready', () => stdout().endsWith('\n') || child.exitCode !== null, 30_000)
+  await eventually('the service is ready', () => stdout().endsWith('\n') || child.exitCode !== null, BUSY_MACHINE_MS)
   const { api: url, firstKey = assert.fail('no first key') } = startNote(stdout())
   const { adminUrl } = JSON.parse(readFileSync(join(folder, 'data', 'service.json'), 'utf8')) as { adminUrl: string }
   const created = await fetch(`${adminUrl}/admin/v1/keys`, {

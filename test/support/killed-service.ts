@@ -18,6 +18,7 @@ import { stageConfig } from './chat-stage.ts'
 import { collect, startCli, startNote } from './cli.ts'
 import { scriptedEngine } from './scripted-engine.ts'
 import { eventually } from './waiting.ts'
+import { BUSY_MACHINE_MS } from './weir-process.ts'
 
 /** Kills a service that is under load, again and again, and checks its books afterwards. */
 
@@ -62,7 +63,7 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
             () => sleep(5),
           )
       })
-      await eventually('answers come', () => received.length > before + CALLERS, 30_000)
+      await eventually('answers come', () => received.length > before + CALLERS, BUSY_MACHINE_MS)
       await sleep(random() * 300)
       child.kill('SIGKILL')
       load.isOver = true
@@ -86,7 +87,7 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
 
 async function started({ stdout }: ReturnType<typeof startCli>): Promise<ReturnType<typeof startNote>> {
   const text = collect(stdout)
-  await eventually('the service runs', () => text().endsWith('\n'), 30_000)
+  await eventually('the service runs', () => text().endsWith('\n'), BUSY_MACHINE_MS)
   return startNote(text())
 }
 
