@@ -54,7 +54,7 @@ describe('a port', { skip: process.platform !== 'linux' && 'needs sockets that s
   it('leaves nothing listening if it cannot be opened completely', async (t) => {
     const servers: Server[] = []
     const { listen } = Server.prototype
-    t.mock.method(Server.prototype, 'listen', function (this: Server, ...args: []) {
+    t.mock.method(Server.prototype, 'listen', function (this: Server, ...args: Parameters<Server['listen']>) {
       if (servers.push(this) < 3) return listen.apply(this, args)
       queueMicrotask(() => this.emit('error', new Error('no more sockets')))
       return this
