@@ -83,9 +83,9 @@ export default [
   },
   {
     file: 'src/workspaces/spend-limits/memory.ts',
-    before: 'if (now < present.month.from || now >= present.month.to) present = enter(sydneyMonth(now))',
-    after: 'if (now <= present.month.from || now >= present.month.to) present = enter(sydneyMonth(now))',
-    why: 'Entering the same month again, in its first millisecond, changes nothing.',
+    before: 'if (at < present.period.from || at >= present.period.to) present = enter(periodAt(at))',
+    after: 'if (at <= present.period.from || at >= present.period.to) present = enter(periodAt(at))',
+    why: 'Entering the same period again, in its first millisecond, changes nothing.',
   },
   {
     file: 'src/operate/telemetry/metrics.ts',
