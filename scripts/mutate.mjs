@@ -139,7 +139,7 @@ function testsFor(mutant) {
     hash,
     seconds,
     skipped,
-    isDirect: mentions(test),
+    isDirect: mentions(test) || (test === REFERENCES && mutant.top !== undefined),
   }))
   return tests.sort((a, b) => Number(b.isDirect) - Number(a.isDirect) || a.seconds - b.seconds)
 }

@@ -60,7 +60,7 @@ export function createProjector({ clock, apply, done, failed, recovered }: Proje
   function applyNow(): void {
     clearTimeout(timer)
     timer = undefined
-    if (isApplying || isClosed || bytes === 0) return
+    if (isApplying || isClosed) return
     isApplying = true
     const piece = firstSpans()
     apply(piece).then(

@@ -56,6 +56,7 @@ describe('text that is set in a PDF', () => {
       assert.deepEqual(lines(`abc${mark}fghijk`, 8), [`abc${mark}fghi`, 'jk'], mark)
     }
     assert.deepEqual(lines('ab-cd-efgh', 8), ['ab-cd-', 'efgh'])
+    assert.deepEqual(lines('abcdefghijklmnopqrst', 8), ['abcdefgh', 'ijklmnop', 'qrst'])
   })
 
   it('is aligned left, right or centred in its column, one line below the other', () => {

@@ -229,6 +229,8 @@ describe('one model', () => {
         assert.deepEqual([refusal.status, refusal.code, refusal.param], [404, 'model_not_found', 'slug'], path)
       }
     }
+    const { message } = await refusalOf(await weir.call(`/models/${'n'.repeat(201)}`))
+    assert.equal(message, `The model '${'n'.repeat(200)}' does not exist.`)
     const broken = await refusalOf(await weir.call('/models/%E0%A4%A'))
     assert.deepEqual([broken.status, broken.code], [404, 'model_not_found'])
     for (const path of ['/models/detail', '/models/detail?slug=', '/models/']) {

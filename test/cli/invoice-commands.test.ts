@@ -156,6 +156,13 @@ acme       INV-000001  A$1.88
 1 invoice issued, A$1.88 including GST`,
     )
     assert.equal(await shown('invoice drafts --period 2025-03'), '(none)\n\n0 drafts, A$0.00 including GST')
+    const workspace = (await books.store.workspaces())[0]!
+    const april = await books.row(workspace, 'meta/test-8b', 1, MARCH + 30 * 86_400_000, { inputTokens: 1_000_000 })
+    await books.settle([april])
+    assert.match(
+      await shown('invoice drafts --period 2025-04'),
+      /^WORKSPACE .* TOTAL  PREVIOUS  CAN BE ISSUED\nacme .* A\$1\.88  /,
+    )
     writeFileSync(file, '{"object":"list","data":[]}')
     assert.deepEqual(await failed(`invoice issue --drafts ${file}`), [
       UsageError,

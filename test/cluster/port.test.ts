@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
+import { Server, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { openOwnPort } from '../../src/cluster/workers/port.ts'
 import { eventually } from '../support/waiting.ts'
@@ -48,6 +48,24 @@ describe('a port', { skip: process.platform !== 'linux' && 'needs sockets that s
     await assert.rejects(
       openOwnPort(() => {}, '127.0.0.1', first.port),
       { code: 'EADDRINUSE', port: first.port },
+    )
+  })
+
+  it('leaves nothing listening if it cannot be opened completely', async (t) => {
+    const servers: Server[] = []
+    const { listen } = Server.prototype
+    t.mock.method(Server.prototype, 'listen', function (this: Server, ...args: Parameters<Server['listen']>) {
+      if (servers.push(this) < 3) return listen.apply(this, args)
+      queueMicrotask(() => this.emit('error', new Error('no more sockets')))
+      return this
+    })
+    await assert.rejects(
+      openOwnPort(() => {}, '127.0.0.1', 0),
+      /no more sockets/,
+    )
+    assert.deepEqual(
+      servers.map(({ listening }) => listening),
+      [false, false, false],
     )
   })
 

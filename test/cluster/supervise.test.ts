@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { startWorkers, type Workers } from '../../src/cluster/workers/supervise.ts'
+import { freePort } from '../support/free-port.ts'
 import { eventually } from '../support/waiting.ts'
 
 const BUSY_MACHINE_MS = 120_000
@@ -160,5 +163,23 @@ describe('workers', () => {
     await workers.stop('SIGTERM')
     for (const [, pid] of started()) assert.throws(() => process.kill(Number(pid), 0), { code: 'ESRCH' })
     assert.equal(places().length, before)
+  })
+
+  it('no longer have their port when they have stopped', async (t) => {
+    const port = await freePort()
+    const { workers } = stage(
+      t,
+      1,
+      `process.on('message', ({ kind }) => kind === 'listening' && run())
+      process.send({ kind: 'listen', host: '127.0.0.1', port: ${port}, backlog: 10 })
+      live()`,
+    )
+    await workers.started
+    const connection = connect(port, '127.0.0.1')
+    await once(connection, 'connect')
+    connection.destroy()
+    await workers.stop('SIGKILL')
+    const [refusal] = (await once(connect(port, '127.0.0.1'), 'error')) as [NodeJS.ErrnoException]
+    assert.equal(refusal.code, 'ECONNREFUSED')
   })
 })

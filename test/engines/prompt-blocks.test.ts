@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { promptHasher, textHash, type PromptBlocks } from '../../src/engines/prefix/prompt-blocks.ts'
 import { saltedPrompt } from '../../src/engines/prefix/warm-prefixes.ts'
+import { prepareCompletions } from '../../src/inference/completions/job.ts'
 import { chatPrompt } from '../../src/inference/chat/prompt.ts'
-import type { Deployment } from '../../src/catalog/model.ts'
+import type { Deployment, Model } from '../../src/catalog/model.ts'
 import { HEADROOM, parseJsonObject, scanJson, type JsonBody } from '../../src/shared/json/json-body.ts'
 
 const deployment = { engine: { balance: 'prefix' } } as Deployment
@@ -138,5 +139,20 @@ describe('the blocks of a prompt', () => {
     assert.equal(chat([question]), undefined)
     const body = jsonBody({ messages: [system, question] })
     assert.equal(chatPrompt(body, { engine: { balance: 'least_busy' } } as Deployment), undefined)
+    const completions = (prompt: string | string[], balance: string): PromptBlocks | undefined => {
+      const engine = { kind: 'vllm', balance, urls: [] }
+      const model = { id: 'a/b', categories: ['llm'], contextLength: 10_000, supportedParameters: [] }
+      const of = { engine, limits: {} } as unknown as Deployment
+      return prepareCompletions(jsonBody({ model: 'a/b', prompt }), model as unknown as Model, of).terms.prompt
+    }
+    const [long, short] = [prose(512), prose(511)]
+    assert.equal(completions(long, 'prefix')?.characters, 512)
+    for (const [prompt, balance] of [
+      [long, 'least_busy'],
+      [short, 'prefix'],
+      [[long, long], 'prefix'],
+    ] as const) {
+      assert.equal(completions(prompt as string, balance), undefined)
+    }
   })
 })

@@ -143,15 +143,15 @@ export default [
   {
     name: 'worker-that-fails-starts-again-at-once',
     file: 'src/cluster/workers/supervise.ts',
-    find: 'Math.min(Math.max(FIRST_WAIT_MS, waitMs * 2), WAIT_MS_MAX)',
-    replace: 'FIRST_WAIT_MS',
+    find: '? 1 : failures + 1',
+    replace: '? 1 : 1',
     tests: ['cluster/supervise'],
   },
   {
     name: 'worker-that-was-drained-waits-for-its-successor',
     file: 'src/cluster/workers/supervise.ts',
-    find: 'if (code === 0) waitMs = 0\n      else if',
-    replace: 'if',
+    find: 'if (code === 0) failures = 0\n      else failures',
+    replace: 'failures',
     tests: ['cluster/supervise'],
   },
   {

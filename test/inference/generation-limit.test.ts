@@ -62,6 +62,8 @@ describe('the least number of tokens of a text', () => {
     assert.equal(leastTokensOf('A weir lets a river through.\n\n  It has 2 gates.'), 10)
     assert.equal(leastTokensOf(' '.repeat(1280)), 10)
     assert.equal(leastTokensOf(''), 0)
+    assert.equal(leastTokensOf('a z A Z 0 9 \u0000b'), 7)
+    assert.equal(leastTokensOf('` { @ [ / : !x'), 1, 'what is beside letters and digits is no word')
   })
 })
 

@@ -325,6 +325,12 @@ describe('POST /reranking', () => {
     }
     assert.equal((await post('/reranking', { ...body, truncate: 'END' })).status, 200)
     assert.equal(engine.calls[0]?.body['truncate'], 'END')
+
+    const short = { query: { text: 'q' }, passages: passages('1', 'river '.repeat(40)), truncate: 'NONE' }
+    engine.script = { refuse: { status: 400, body: { error: { message: 'maximum context length is 32 tokens' } } } }
+    const refusal = await refusalOf(await post('/reranking', short))
+    assert.deepEqual([refusal.status, refusal.code], [400, 'context_length_exceeded'])
+    assert.equal(engine.calls.length, 2, 'it is not truncated for a second call')
   })
 })
 

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { after, describe, it, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { journalFiles } from '../../src/ledger/journal/journal-files-on-disk.ts'
+import { journalOwner } from '../../src/ledger/journal/journal-owner.ts'
 import type { SegmentWriter } from '../../src/ledger/journal/journal-files.ts'
 import { eventually } from '../support/waiting.ts'
 import type { JournalReport } from '../support/journal-program.ts'
@@ -17,6 +18,20 @@ after(() => rmSync(root, { recursive: true }))
 
 let folders = 0
 const newFolder = (): string => join(root, String(folders++), 'journal')
+
+describe('the owner of a journal', () => {
+  it('is in a file that only its user can read, and changes when it is taken', () => {
+    const folder = mkdtempSync(join(root, 'owner-'))
+    const { earlier, next, take } = journalOwner(folder)
+    assert.equal(statSync(join(folder, 'owner')).mode & 0o777, 0o600)
+    assert.deepEqual([journalOwner(folder).earlier, readdirSync(folder)], [earlier, ['owner']])
+    take()
+    assert.equal(journalOwner(folder).earlier, next)
+    assert.notEqual(next, earlier)
+    writeFileSync(join(folder, 'owner'), '\n')
+    assert.notEqual(journalOwner(folder).earlier, '', 'an empty file names none')
+  })
+})
 
 const write = (writer: SegmentWriter, text: string, offset: number, isDurable: boolean): Promise<void> =>
   new Promise((resolve, reject) => {

@@ -144,6 +144,21 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual([first.decisions, second.decisions], [[{ kind: 'admitted', waitMs: 300 }], []])
   })
 
+  it('confirms no grant that arrives just before Redis is lost', async (t) => {
+    const { begin, enter, answer, receive, lose, sent } = stage(t)
+    await begin()
+    const { decisions } = enter()
+    await answer(scripts.enter, ['queued', '7'])
+    receive('weir:told:one', `${LANE}\none.1\ngranted 5`)
+    lose()
+    await turn()
+    assert.deepEqual(
+      sent.filter(({ script }) => script.sha === scripts.acknowledge.sha),
+      [],
+    )
+    assert.deepEqual(decisions, [])
+  })
+
   it('returns a grant of a request that has left, and ignores messages of other lanes', async (t) => {
     const { begin, receive, next, sent } = stage(t)
     await begin()

@@ -43,6 +43,8 @@ describe('weir simulate', () => {
     const { runs } = JSON.parse(first.json)
     assert.equal(runs.length, 1)
     assert.ok(runs[0].requests > 500)
+    const { requests, admitted_at_once, admitted_after_wait, queue_full, model_overloaded, too_large } = runs[0]
+    assert.equal(admitted_at_once + admitted_after_wait + queue_full + model_overloaded + too_large, requests)
   })
 
   it('[Q7] replays recorded arrivals, whatever order they are in', async () => {

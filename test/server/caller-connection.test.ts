@@ -495,6 +495,25 @@ describe('a caller that closes its side', () => {
     assert.equal(aborted(), 1)
   })
 
+  it('has its connection closed after the answer while the listener drains, and at once if it has none', async (t) => {
+    const { opened, open } = gate()
+    const stage = await wireStage(t, async (exchange) => {
+      if (exchange.request.target === '/held') await opened
+      exchange.sendJson('{}')
+    })
+    const idle = await stage.call()
+    idle.send(get('/now'))
+    await answersTo(idle, 1)
+    stage.client.send(get('/held'))
+    await eventually('both are asked', () => stage.asked.length === 2)
+    stage.listener.drain()
+    await idle.closed()
+    assert.equal(stage.client.isClosed, false)
+    open()
+    await answersTo(stage.client, 1)
+    await stage.client.closed()
+  })
+
   it('gets the rest of an answer that is complete', async (t) => {
     const LENGTH = 10_000_000
     const stage = await wireStage(t, (exchange) => {

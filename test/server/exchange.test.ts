@@ -37,6 +37,32 @@ describe('a caller that disconnects', () => {
   })
 })
 
+describe('an exchange that is over, or whose caller has left', () => {
+  for (const [what, end] of [
+    ['answered', (exchange: Exchange) => exchange.sendJson('{}')],
+    ['left', (exchange: Exchange) => exchange.leave()],
+  ] as const) {
+    it(`sends nothing more: ${what}`, async () => {
+      const sent: string[] = []
+      const exchange = looseExchange('GET', {
+        writeHead: () => void sent.push('head'),
+        write: () => sent.push('piece') > 0,
+        end: () => void sent.push('end'),
+      })
+      end(exchange)
+      sent.length = 0
+      const stream = Readable.from(['a'])
+      await exchange.sendStream(stream, {})
+      exchange.send(200, 'text/plain', 'x')
+      exchange.sendAnswer('text/plain', 'x', {})
+      exchange.openStream({})
+      assert.equal(exchange.write('x'), true)
+      exchange.end('x')
+      assert.deepEqual([sent, stream.destroyed], [[], true])
+    })
+  }
+})
+
 describe('an answer that is complete, but was not read', () => {
   it('frees its memory when the connection closes', () => {
     const memory = byteBudget(Infinity)

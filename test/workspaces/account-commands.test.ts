@@ -156,7 +156,14 @@ ${note}
       ['revokeKey', plain.id, null, 'done'],
       ['revokeKey', 'none', null, 'refused'],
     ])
-    const [, revoked] = await books.store.auditLog({ limit: 2 })
+    await run(
+      `keys set none --requests-per-minute 5 --models a/b,c/d --endpoints chat/completions --addresses 10.0.0.0/8`,
+    )
+    const limits = { allowed_models: ['a/b', 'c/d'], allowed_endpoints: ['chat/completions'] }
+    assert.deepEqual(await audit(1), [
+      ['changeKey', 'none', { requests_per_minute: 5, ...limits, allowed_addresses: ['10.0.0.0/8'] }, 'refused'],
+    ])
+    const [, , revoked] = await books.store.auditLog({ limit: 3 })
     assert.match(String(revoked?.before), /"revoked":null/)
     assert.match(String(revoked?.after), /"revoked":"/)
   })
@@ -182,6 +189,9 @@ ${note}
     for (const [line, message] of Object.entries(cases)) assert.deepEqual(await failed(line), [UsageError, message])
     assert.match(await shown('keys list --limit 10000'), /^\(none\)\n\n/)
     assert.equal((await failed('keys create --workspace acme --expires never'))[0], ApiError)
+    for (const line of ['keys set a --expires soon', 'keys create --workspace acme --expires soon']) {
+      assert.match(String((await failed(line))[1]), /^'expires' must be a date/)
+    }
   })
 })
 

@@ -57,6 +57,13 @@ describe('a workspace', () => {
     assert.throws(() => accounts.workspace('missing'), { code: 'not_found', param: 'workspace' })
   })
 
+  it('is not created if the store fails, for whatever reason', async () => {
+    const store = { ...books.store, createWorkspace: () => Promise.reject(new Error('the disk is full')) }
+    const unheard = { ...changes, subscribe: () => () => {} }
+    const failing = await openAccounts(store, { now: () => now, monotonic: () => 0 }, unheard)
+    await assert.rejects(failing.createWorkspace('another'), /the disk is full/)
+  })
+
   it('has a rate limit from 1 to 100,000,000, or the default', async () => {
     for (const limit of [0, 1.5, -1, 100_000_001]) {
       await assert.rejects(accounts.setRequestsPerMinute('acme', limit), invalid('requests_per_minute'))

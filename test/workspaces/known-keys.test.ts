@@ -87,6 +87,15 @@ describe('known keys', () => {
     assert.equal(await found('a'), null)
   })
 
+  it('are looked up once for each change', async () => {
+    const { known, found, remembered, create } = await stage(['a'])
+    create('a')
+    await known.refresh()
+    await found('a')
+    await known.refresh()
+    assert.ok(await remembered('a'))
+  })
+
   it('that are revoked during a lookup are not accepted by its result', async () => {
     const { known, lookups, revoke, remembered } = await stage(['a'])
     const asked = known.find('a')

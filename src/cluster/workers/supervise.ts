@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { backoffMs } from '../../shared/backoff.ts'
 import type { FromWorker } from './messages.ts'
 import { sharedPort } from './shared-port.ts'
 
@@ -46,18 +47,19 @@ export function startWorkers({ count, program, args, events }: WorkersOptions): 
 
   /** Keeps one worker running. A replacement uses the same directory, so it settles the requests that the old one left open. */
   async function keep(number: number): Promise<void> {
-    let waitMs = FIRST_WAIT_MS
+    /** In a row. */
+    let failures = 0
     while (!stopping.signal.aborted) {
       const startedAtMs = performance.now()
       const { code, how, hasRun } = await live(number)
       if (number === 1) firstRuns.reject(new Error(`the first worker ${how} before it could serve`))
       if (stopping.signal.aborted || (number === 1 && !hasRun && lives.length === 1)) return
+      if (code === 0) failures = 0
+      else failures = performance.now() - startedAtMs > STEADY_MS ? 1 : failures + 1
       // A worker that was asked to leave is replaced at once.
-      if (code === 0) waitMs = 0
-      else if (performance.now() - startedAtMs > STEADY_MS) waitMs = FIRST_WAIT_MS
+      const waitMs = failures === 0 ? 0 : backoffMs(failures, FIRST_WAIT_MS, WAIT_MS_MAX)
       events.ended(number, how, waitMs)
       await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
-      waitMs = Math.min(Math.max(FIRST_WAIT_MS, waitMs * 2), WAIT_MS_MAX)
     }
   }
 

@@ -13,4 +13,10 @@ export default [
       "return Object.keys(extensions).findLast((type) => extensions[type] === extension) ?? 'application/octet-stream'",
     why: 'No two types have the same extension.',
   },
+  {
+    file: 'src/local-models/files/model-files.ts',
+    before: 'if (free < reservedBytes(size)) end(`The disk of ${directory} is full: ${megabytes(free)} are left.`)',
+    after: 'if (free <= reservedBytes(size)) end(`The disk of ${directory} is full: ${megabytes(free)} are left.`)',
+    why: 'A byte more or less of a disk that other programs write to, too.',
+  },
 ]
