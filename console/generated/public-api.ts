@@ -837,6 +837,49 @@ export interface Operations {
       }[]
     }
   }
+  ownKey: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'key'
+      id: string
+      redacted: string
+      name: string | null
+      workspace: string
+      created: string
+      expires_at: string | null
+      allowed_models: readonly string[] | null
+      allowed_endpoints:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses: readonly string[] | null
+      requests_per_minute: { limit: number; used: number; remaining: number; resets_at: string } | null
+      spend_per_day: { limit: string; spent: string; remaining: string; resets_at: string } | null
+      spend_per_month: { limit: string; spent: string; remaining: string; resets_at: string } | null
+      workspace_limits: {
+        requests_per_minute: { limit: number; used: number; remaining: number; resets_at: string }
+        spend_per_month: {
+          limit: string
+          spent: string
+          remaining: string
+          resets_at: string
+          kind: 'soft' | 'hard'
+        } | null
+      }
+    }
+  }
   usage: {
     path: {}
     query: {
@@ -1082,6 +1125,7 @@ export const operations = {
   modelsDetail: ['GET', '/api/v1/models/detail'],
   modelsSlug: ['GET', '/api/v1/models/{slug}'],
   queueStatus: ['GET', '/api/v1/queue/status'],
+  ownKey: ['GET', '/api/v1/key'],
   usage: ['GET', '/api/v1/usage'],
   usageCache: ['GET', '/api/v1/usage/cache'],
   usageRefused: ['GET', '/api/v1/usage/refused'],

@@ -58,6 +58,28 @@ export function amountIn(param: string, text: string): PicoAud {
   throw invalid(param, 'must be an amount in AUD such as "500.00", at most 1000000')
 }
 
+interface NamedModel {
+  readonly id: string
+  readonly aliases: readonly string[]
+  /** The workspaces that see the model; undefined: all. */
+  readonly visibleTo?: readonly string[] | undefined
+}
+
+/** Throws `invalid_value` if an allowed model is none that the workspace can see: it is probably mistyped. */
+export function requireModels({ allowedModels }: GivenLimits, models: readonly NamedModel[], workspace: string): void {
+  if (!allowedModels) return
+  const visible = models.filter(({ visibleTo }) => visibleTo?.includes(workspace) !== false)
+  const names = visible.flatMap(({ id, aliases }) => [id, ...aliases])
+  const unknown = allowedModels.find((name) => !names.includes(name))
+  if (unknown === undefined) return
+  const part = unknown.slice(unknown.lastIndexOf('/') + 1, 256).toLowerCase()
+  const close = names.filter((name) => name.toLowerCase().includes(part) || part.includes(name.toLowerCase()))
+  const hint = close.length === 0 ? '' : ` Did you mean ${close.slice(0, 3).join(' or ')}?`
+  throw new ApiError('invalid_value', `'allowed_models' has "${unknown.slice(0, 256)}", which is no model.${hint}`, {
+    param: 'allowed_models',
+  })
+}
+
 function checkList(param: string, list: readonly string[] | null | undefined): void {
   if (!list || (list.length >= 1 && list.length <= ALLOWED_MAX)) return
   throw invalid(param, `must have 1 to ${ALLOWED_MAX} entries`)

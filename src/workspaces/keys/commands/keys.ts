@@ -1,11 +1,11 @@
 import { keyList, oneKey, type KeyList, type KeyView } from '../key-list.ts'
-import type { Accounts, ChangedKey } from '../../accounts.ts'
+import type { ChangedKey } from '../../accounts.ts'
 import type { GivenLimits } from '../key-store.ts'
-import { amountIn } from '../key-limits.ts'
+import { amountIn, requireModels } from '../key-limits.ts'
 import { counted } from '../../../shared/counts.ts'
 import { endOf } from '../../../shared/period.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import { parseFlags, UsageError, withStore, type Command, type Flags } from '../../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type Command, type Flags, type OpenedStore } from '../../../cli/command.ts'
 import { renderFields, renderTable, type Column } from '../../../cli/terminal/table.ts'
 import { dayText, minuteText, ZONE } from '../../../cli/terminal/times.ts'
 import type { View } from '../../../cli/terminal/view.ts'
@@ -71,7 +71,10 @@ Limits of a key:
         const expires = flags.text('expires')
         const expiresAt = expires === undefined ? undefined : endOf('expires', expires)
         const limits = limitsIn(flags)
-        return withStore(flags, { changes: true }, async ({ accounts, record }) => {
+        return withStore(flags, { changes: true }, async ({ accounts, config, record }) => {
+          if (limits.given.allowedModels) {
+            requireModels(limits.given, config.catalog.read(), accounts.workspace(workspace).name)
+          }
           const name = flags.text('name')
           const created = await record(
             {
@@ -114,13 +117,15 @@ Limits of a key:
         }
         const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : endOf('expires', expires)
         const body = { name, expires_at: expires === 'never' ? null : expires, ...limits.body }
-        return changeOne(flags, { id, action: 'changeKey', body }, (accounts) =>
-          accounts.changeKey(id, { name, expiresAt, ...limits.given }),
-        )
+        return changeOne(flags, { id, action: 'changeKey', body }, async ({ accounts, config }) => {
+          const key = limits.given.allowedModels && (await accounts.key(id))
+          if (key) requireModels(limits.given, config.catalog.read(), accounts.workspace(key.workspaceId).name)
+          return accounts.changeKey(id, { name, expiresAt, ...limits.given })
+        })
       }
       case 'revoke':
         if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
-        return changeOne(flags, { id, action: 'revokeKey', body: undefined }, (accounts) => accounts.revokeKey(id))
+        return changeOne(flags, { id, action: 'revokeKey', body: undefined }, ({ accounts }) => accounts.revokeKey(id))
       default:
         throw new UsageError('choose an action: create, list, set or revoke')
     }
@@ -163,15 +168,16 @@ function listIn(flags: Flags, name: string): readonly string[] | null | undefine
 function changeOne(
   flags: Flags,
   { id, ...change }: { readonly id: string; readonly action: string; readonly body: object | undefined },
-  act: (accounts: Accounts) => Promise<ChangedKey>,
+  act: (books: OpenedStore) => Promise<ChangedKey>,
 ): Promise<void> {
-  return withStore(flags, { changes: true }, async ({ accounts, store, record }) => {
+  return withStore(flags, { changes: true }, async (books) => {
+    const { accounts, store, record } = books
     const state = async (): Promise<KeyView | undefined> => {
       const key = await accounts.key(id)
       return key && oneKey({ accounts, store }, key)
     }
     const changed = await record({ ...change, subject: id, state }, async () =>
-      oneKey({ accounts, store }, (await act(accounts)).key),
+      oneKey({ accounts, store }, (await act(books)).key),
     )
     flags.print(changed, (view) => keyText(changed, view))
   })

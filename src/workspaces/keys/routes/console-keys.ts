@@ -7,6 +7,8 @@ import { sydneyMonth } from '../../../shared/money/sydney-time.ts'
 import type { Action } from '../../../operate/audit/recorded.ts'
 import type { SignedIn } from '../../sessions/workspace-sessions.ts'
 import type { ApiKey, Caller } from '../../workspace.ts'
+import { requireModels } from '../key-limits.ts'
+import type { Catalog } from '../../../catalog/catalog.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { KeyStore } from '../key-store.ts'
 import type { UsageStore } from '../../../billing/usage/usage-store.ts'
@@ -30,6 +32,7 @@ export interface ConsoleKeysParts {
   readonly accounts: Accounts
   readonly reader: UsageStore & Pick<KeyStore, 'keysLastUsed'>
   readonly clock: Clock
+  readonly catalog: Catalog
 }
 
 const keySchema = Type.Object({
@@ -131,11 +134,9 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         requireUnlimited(caller)
         const { name, expires_at: expires } = body
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
-        const { id, key } = await parts.accounts.createKey(caller.workspace.id, {
-          name,
-          expiresAt,
-          ...keyLimitsIn(body),
-        })
+        const limits = keyLimitsIn(body)
+        requireModels(limits, parts.catalog.models(), caller.workspace.name)
+        const { id, key } = await parts.accounts.createKey(caller.workspace.id, { name, expiresAt, ...limits })
         exchange.sendJson(JSON.stringify({ id, key, name }), 201)
       },
     }),
@@ -157,7 +158,9 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       async answer({ exchange, parameters: { id }, body, session: { caller } }) {
         requireUnlimited(caller)
         await ownKey(parts, caller, id)
-        const { name, expiresAt } = (await parts.accounts.changeKey(id, keyChangeOf(body))).key
+        const change = keyChangeOf(body)
+        requireModels(change, parts.catalog.models(), caller.workspace.name)
+        const { name, expiresAt } = (await parts.accounts.changeKey(id, change)).key
         const expires = expiresAt === null ? null : new Date(expiresAt).toISOString()
         exchange.sendJson(JSON.stringify({ id, name, expires_at: expires }))
       },

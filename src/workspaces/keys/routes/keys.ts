@@ -1,10 +1,11 @@
 import { Type, type Static } from 'typebox'
 import type { Accounts } from '../../accounts.ts'
 import { keyList, oneKey } from '../key-list.ts'
-import { ALLOWED_MAX, amountIn, limitedEndpoints, REQUESTS_PER_MINUTE_MAX } from '../key-limits.ts'
+import { ALLOWED_MAX, amountIn, limitedEndpoints, requireModels, REQUESTS_PER_MINUTE_MAX } from '../key-limits.ts'
 import type { PicoAud } from '../../../shared/money/money.ts'
 import { requireSomething } from '../../routes/require-something.ts'
 import { endOf } from '../../../shared/period.ts'
+import type { Catalog } from '../../../catalog/catalog.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { KeyChange, KeyStore } from '../key-store.ts'
 import { EXAMPLE_MODEL, nullable, pageSchema, unreachedSchema, workspaceName } from '../../../server/common-schema.ts'
@@ -140,9 +141,10 @@ interface KeyParts {
   readonly accounts: Accounts
   readonly store: Pick<KeyStore, 'keysLastUsed'>
   readonly clock: Clock
+  readonly catalog: Catalog
 }
 
-export function keyRoutes({ accounts, store, clock }: KeyParts): readonly OperatorRoute[] {
+export function keyRoutes({ accounts, store, clock, catalog }: KeyParts): readonly OperatorRoute[] {
   async function stateOf({ parameters: { id } }: { readonly parameters: { readonly id: string } }) {
     const key = await accounts.key(id)
     return key && oneKey({ accounts, store }, key)
@@ -193,12 +195,10 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
         const { workspace, name, expires_at: expires } = body
         // null counts as absent, as in every body.
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
-        exchange.sendJson(
-          JSON.stringify(
-            await accounts.createKey(workspace, { name: name || undefined, expiresAt, ...keyLimitsIn(body) }),
-          ),
-          201,
-        )
+        const limits = keyLimitsIn(body)
+        requireModels(limits, catalog.models(), accounts.workspace(workspace).name)
+        const created = await accounts.createKey(workspace, { name: name || undefined, expiresAt, ...limits })
+        exchange.sendJson(JSON.stringify(created), 201)
       },
     }),
     operatorRoute({
@@ -219,7 +219,10 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
       errors: ['not_found', 'conflict'],
       state: stateOf,
       async answer({ exchange, parameters, body }) {
-        const { key, unreached } = await accounts.changeKey(parameters.id, keyChangeOf(body))
+        const change = keyChangeOf(body)
+        const changed = await accounts.key(parameters.id)
+        if (changed) requireModels(change, catalog.models(), accounts.workspace(changed.workspaceId).name)
+        const { key, unreached } = await accounts.changeKey(parameters.id, change)
         exchange.sendJson(JSON.stringify({ ...(await oneKey({ accounts, store }, key)), unreached }))
       },
     }),
