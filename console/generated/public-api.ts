@@ -880,6 +880,167 @@ export interface Operations {
       }
     }
   }
+  listKeys: {
+    path: {}
+    query: { state?: 'valid'; before?: string; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        redacted: string
+        workspace: string
+        name: string | null
+        created: string
+        expires_at: string | null
+        last_used_at: string | null
+        revoked: string | null
+        manage_keys: boolean
+        requests_per_minute: number | null
+        spend_per_day: string | null
+        spend_per_month: string | null
+        allowed_models: readonly string[] | null
+        allowed_endpoints:
+          | readonly (
+              | '/chat/completions'
+              | '/responses'
+              | '/messages'
+              | '/completions'
+              | '/embeddings'
+              | '/rerank'
+              | '/reranking'
+              | '/images/generations'
+              | '/audio/transcriptions'
+              | '/audio/translations'
+            )[]
+          | null
+        allowed_addresses: readonly string[] | null
+      }[]
+      next: string | null
+    }
+  }
+  createKey: {
+    path: {}
+    query: {}
+    body: {
+      name: string
+      expires_at?: string
+      manage_keys?: boolean
+      requests_per_minute?: number | null
+      spend_per_day?: string | null
+      spend_per_month?: string | null
+      allowed_models?: readonly string[] | null
+      allowed_endpoints?:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses?: readonly string[] | null
+    }
+    answer: { id: string; key: string; workspace: string; name?: string; expires_at?: string }
+  }
+  changeKey: {
+    path: { id: string }
+    query: {}
+    body: {
+      manage_keys?: boolean
+      name?: string
+      expires_at?: string | null
+      requests_per_minute?: number | null
+      spend_per_day?: string | null
+      spend_per_month?: string | null
+      allowed_models?: readonly string[] | null
+      allowed_endpoints?:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses?: readonly string[] | null
+    }
+    answer: {
+      id: string
+      redacted: string
+      workspace: string
+      name: string | null
+      created: string
+      expires_at: string | null
+      last_used_at: string | null
+      revoked: string | null
+      manage_keys: boolean
+      requests_per_minute: number | null
+      spend_per_day: string | null
+      spend_per_month: string | null
+      allowed_models: readonly string[] | null
+      allowed_endpoints:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses: readonly string[] | null
+    }
+  }
+  revokeKey: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      redacted: string
+      workspace: string
+      name: string | null
+      created: string
+      expires_at: string | null
+      last_used_at: string | null
+      revoked: string | null
+      manage_keys: boolean
+      requests_per_minute: number | null
+      spend_per_day: string | null
+      spend_per_month: string | null
+      allowed_models: readonly string[] | null
+      allowed_endpoints:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses: readonly string[] | null
+    }
+  }
   usage: {
     path: {}
     query: {
@@ -1126,6 +1287,10 @@ export const operations = {
   modelsSlug: ['GET', '/api/v1/models/{slug}'],
   queueStatus: ['GET', '/api/v1/queue/status'],
   ownKey: ['GET', '/api/v1/key'],
+  listKeys: ['GET', '/api/v1/keys'],
+  createKey: ['POST', '/api/v1/keys'],
+  changeKey: ['PATCH', '/api/v1/keys/{id}'],
+  revokeKey: ['DELETE', '/api/v1/keys/{id}'],
   usage: ['GET', '/api/v1/usage'],
   usageCache: ['GET', '/api/v1/usage/cache'],
   usageRefused: ['GET', '/api/v1/usage/refused'],

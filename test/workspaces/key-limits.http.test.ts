@@ -195,7 +195,7 @@ describe('GET /key', () => {
     assert.equal(shown.expires_at, '2126-06-30T14:00:00.000Z')
     assert.deepEqual([shown.spend_per_day?.spent, shown.spend_per_day?.remaining], ['0.00', '2.00'])
     assert.equal(shown.spend_per_month?.remaining, '0.00', 'it also answers a key without anything left')
-    assert.ok(Date.parse(shown.spend_per_day!.resets_at) <= Date.parse(shown.spend_per_month!.resets_at))
+    assert.ok(Date.parse(shown.spend_per_day!.resets_at) <= Date.parse(shown.spend_per_month.resets_at))
     assert.deepEqual(
       [shown.workspace_limits.requests_per_minute.limit, shown.workspace_limits.spend_per_month],
       [600, null],
@@ -217,6 +217,89 @@ describe('GET /key', () => {
       ['100.00', 'soft'],
     )
     await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: null })
+  })
+})
+
+describe('/keys for a key that may manage keys', () => {
+  const limits = {
+    requests_per_minute: 100,
+    spend_per_day: '2.00',
+    allowed_models: ['meta/test-8b', 'meta/other'],
+    allowed_addresses: ['127.0.0.0/8', '::/0'],
+  }
+  const ask = (key: string, method: string, path: string, body?: object): Promise<Response> =>
+    fetch(`${weir.service.url}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+
+  it('is open only to keys with that right', async () => {
+    const { key } = await makeKey({})
+    for (const [method, path, body] of [
+      ['GET', '/keys', undefined],
+      ['POST', '/keys', { name: 'new' }],
+      ['PATCH', '/keys/key_x', { name: 'new' }],
+      ['DELETE', '/keys/key_x', undefined],
+    ] as const) {
+      assert.equal(await codeOf(ask(key, method, path, body)), '403 key_not_allowed', `${method} ${path}`)
+    }
+  })
+
+  it('creates keys with the limits of the managing key, or narrower ones, and never wider ones', async () => {
+    const manager = await makeKey({ ...limits, manage_keys: true })
+    const created = await ask(manager.key, 'POST', '/keys', {
+      name: 'made',
+      spend_per_day: '1',
+      allowed_addresses: ['127.0.0.1'],
+    })
+    assert.equal(created.status, 201)
+    const { id, key } = (await created.json()) as MadeKey
+    assert.equal(await codeOf(weir.chat({}, { key })), '200')
+    const list = await (await ask(manager.key, 'GET', '/keys')).text()
+    assert.ok(!list.includes(key))
+    const listed = (JSON.parse(list) as { data: Record<string, unknown>[] }).data.find((it) => it['id'] === id)!
+    const inherited = { ...limits, spend_per_day: '1.00', allowed_addresses: ['127.0.0.1'], manage_keys: false }
+    assert.deepEqual({ ...listed, ...inherited }, listed)
+    for (const wider of [
+      { requests_per_minute: 101 },
+      { requests_per_minute: null },
+      { spend_per_day: '2.01' },
+      { allowed_models: ['other'] },
+      { allowed_models: null },
+      { allowed_addresses: ['126.0.0.0/7'] },
+      { allowed_addresses: ['10.0.0.1'] },
+    ]) {
+      const what = JSON.stringify(wider)
+      assert.equal(
+        await codeOf(ask(manager.key, 'POST', '/keys', { name: 'new', ...wider })),
+        '403 key_not_allowed',
+        what,
+      )
+      assert.equal(await codeOf(ask(manager.key, 'PATCH', `/keys/${id}`, wider)), '403 key_not_allowed', what)
+    }
+    assert.equal(await codeOf(ask(key, 'GET', '/keys')), '403 key_not_allowed')
+    assert.equal(await codeOf(ask(manager.key, 'PATCH', `/keys/${id}`, { manage_keys: true })), '200')
+    assert.equal(await codeOf(ask(key, 'GET', '/keys')), '200')
+  })
+
+  it('changes and revokes keys that may do no more, which the audit log attributes to the managing key', async () => {
+    const manager = await makeKey({ ...limits, manage_keys: true, name: 'robot' })
+    const { id, key } = (await (await ask(manager.key, 'POST', '/keys', { name: 'made' })).json()) as MadeKey
+    assert.equal(await codeOf(ask(manager.key, 'PATCH', `/keys/${id}`, { spend_per_day: '0' })), '200')
+    assert.equal(await codeOf(weir.chat({}, { key })), '402 spend_limit_exceeded')
+    assert.equal(await codeOf(ask(manager.key, 'DELETE', `/keys/${id}`)), '200')
+    assert.equal(await codeOf(weir.call('/models', { key })), '401 invalid_api_key')
+    const free = await makeKey({})
+    assert.equal(await codeOf(ask(manager.key, 'DELETE', `/keys/${free.id}`)), '403 key_not_allowed')
+    assert.equal(await codeOf(ask(manager.key, 'PATCH', `/keys/${free.id}`, { name: 'x' })), '403 key_not_allowed')
+    assert.equal(await codeOf(ask(manager.key, 'DELETE', '/keys/key_none')), '404 not_found')
+    const { data } = (await (await weir.admin('GET', '/admin/v1/audit-log')).json()) as {
+      data: { action: string; actor: string }[]
+    }
+    const own = data.filter(({ actor }) => actor.startsWith('key robot of default from ')).map(({ action }) => action)
+    assert.deepEqual(own, ['revokeKey', 'changeKey', 'createKey'])
+    assert.ok(!JSON.stringify(data).includes(key))
   })
 })
 

@@ -15,6 +15,7 @@ import type { KeyRoute } from '../key-route.ts'
 import { modelRoutes, type ModelsParts } from '../../catalog/routes/models.ts'
 import { queueStatusRoute, type QueueStatusParts } from '../../queue/routes/queue-status.ts'
 import { ownKeyRoute, type OwnKeyParts } from '../../workspaces/keys/routes/own-key.ts'
+import { managedKeyRoutes, type ManagedKeysParts } from '../../workspaces/keys/routes/managed-keys.ts'
 import { ownUsageRoutes, type OwnUsageParts } from '../../billing/usage/routes/usage.ts'
 
 export interface PublicRouteParts
@@ -26,6 +27,7 @@ export interface PublicRouteParts
     InvoiceRowsParts,
     OwnUsageParts,
     OwnKeyParts,
+    Pick<ManagedKeysParts, 'audit'>,
     ConsoleParts {
   readonly limits: InferenceParts['limits'] & ConsoleParts['limits']
   readiness(): Readiness
@@ -40,6 +42,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     ...modelRoutes(parts, requestFields(inference)),
     queueStatusRoute(parts),
     ownKeyRoute(parts),
+    ...managedKeyRoutes(parts),
     ...ownUsageRoutes(parts),
     invoiceLinesRoute(parts),
     invoiceRowsRoute(parts),

@@ -110,6 +110,37 @@ export function rulesOf(key: KeyLimits & Pick<ApiKey, 'id'>): KeyRules | undefin
   }
 }
 
+type KeyScope = KeyLimits & Pick<ApiKey, 'expiresAt' | 'manageKeys'>
+
+/** The field in which a key may do more than another one; undefined if it may do no more. */
+export function widerThan(key: KeyScope, other: KeyScope): string | undefined {
+  const isWiderList = (list: readonly string[] | null, whole: readonly string[] | null): boolean =>
+    whole !== null && list?.every((it) => whole.includes(it)) !== true
+  const isWider = <Value extends number | bigint>(value: Value | null, most: Value | null): boolean =>
+    most !== null && (value === null || value > most)
+  if (key.manageKeys && !other.manageKeys) return 'manage_keys'
+  if (isWider(key.expiresAt, other.expiresAt)) return 'expires_at'
+  if (isWider(key.requestsPerMinute, other.requestsPerMinute)) return 'requests_per_minute'
+  if (isWider(key.spendPerDay, other.spendPerDay)) return 'spend_per_day'
+  if (isWider(key.spendPerMonth, other.spendPerMonth)) return 'spend_per_month'
+  if (isWiderList(key.allowedModels, other.allowedModels)) return 'allowed_models'
+  if (isWiderList(key.allowedEndpoints, other.allowedEndpoints)) return 'allowed_endpoints'
+  return areWithin(key.allowedAddresses, other.allowedAddresses) ? undefined : 'allowed_addresses'
+}
+
+function areWithin(texts: readonly string[] | null, whole: readonly string[] | null): boolean {
+  if (whole === null) return true
+  const networks = whole.flatMap((text) => networkIn(text) ?? [])
+  return texts?.every((text) => networks.some((network) => isWithin(networkIn(text), network))) ?? false
+}
+
+function isWithin(network: Network | undefined, whole: Network): boolean {
+  if (network?.family !== whole.family || network.prefix < whole.prefix) return false
+  const list = new BlockList()
+  list.addSubnet(whole.address, whole.prefix, whole.family)
+  return list.check(network.address, network.family)
+}
+
 function blockListOf(texts: readonly string[]): BlockList {
   const list = new BlockList()
   for (const { address, prefix, family } of texts.flatMap((text) => networkIn(text) ?? [])) {

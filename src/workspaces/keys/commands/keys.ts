@@ -33,6 +33,9 @@ take effect immediately, also in a running service.
   --limit N        how many keys to list, 1 to 10000; by default 1000
   --before ID      continue after the key with this id
 
+  --manage-keys yes|no     whether the key may manage keys of its workspace with
+                           /api/v1/keys, none of which may do more than itself
+
 Limits of a key:
   --requests-per-minute N  within the limit of its workspace; "none" removes it
   --spend-per-day AUD      what the key may spend in a day in Sydney, excluding
@@ -54,6 +57,7 @@ Limits of a key:
         all: 'boolean',
         limit: 'string',
         before: 'string',
+        'manage-keys': 'string',
         'requests-per-minute': 'string',
         'spend-per-day': 'string',
         'spend-per-month': 'string',
@@ -80,10 +84,10 @@ Limits of a key:
             {
               action: 'createKey',
               subject: '',
-              body: { workspace, name, expires_at: expires, ...limits.body },
+              body: { workspace, name, expires_at: expires, manage_keys: rightIn(flags), ...limits.body },
               state: async () => undefined,
             },
-            () => accounts.createKey(workspace, { name, expiresAt, ...limits.given }),
+            () => accounts.createKey(workspace, { name, expiresAt, manageKeys: rightIn(flags), ...limits.given }),
           )
           flags.print(
             created,
@@ -112,15 +116,17 @@ Limits of a key:
         const name = flags.text('name')
         const expires = flags.text('expires')
         const limits = limitsIn(flags)
-        if (name === undefined && expires === undefined && Object.keys(limits.body).length === 0) {
+        const manageKeys = rightIn(flags)
+        const hasMore = expires !== undefined || manageKeys !== undefined || Object.keys(limits.body).length > 0
+        if (name === undefined && !hasMore) {
           throw new UsageError('give something to change: --name, --expires or a limit such as --requests-per-minute N')
         }
         const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : endOf('expires', expires)
-        const body = { name, expires_at: expires === 'never' ? null : expires, ...limits.body }
+        const body = { name, expires_at: expires === 'never' ? null : expires, manage_keys: manageKeys, ...limits.body }
         return changeOne(flags, { id, action: 'changeKey', body }, async ({ accounts, config }) => {
           const key = limits.given.allowedModels && (await accounts.key(id))
           if (key) requireModels(limits.given, config.catalog.read(), accounts.workspace(key.workspaceId).name)
-          return accounts.changeKey(id, { name, expiresAt, ...limits.given })
+          return accounts.changeKey(id, { name, expiresAt, manageKeys, ...limits.given })
         })
       }
       case 'revoke':
@@ -153,6 +159,12 @@ function limitsIn(flags: Flags): { readonly body: object; readonly given: GivenL
     allowed_addresses: given.allowedAddresses,
   }
   return { body: Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)), given }
+}
+
+function rightIn(flags: Flags): boolean | undefined {
+  const text = flags.text('manage-keys')
+  if (text === undefined || text === 'yes' || text === 'no') return text === undefined ? undefined : text === 'yes'
+  throw new UsageError('--manage-keys is yes or no')
 }
 
 function noneOr(text: string | undefined): string | null | undefined {
@@ -231,6 +243,7 @@ function keyText(key: KeyView, view: View): string {
       ['expires', time(key.expires_at)],
       ['last used', time(key.last_used_at) ?? 'never'],
       ['revoked', time(key.revoked)],
+      ['manages keys', key.manage_keys ? 'yes' : null],
       [
         'rate limit',
         key.requests_per_minute === null ? null : `${counted(key.requests_per_minute, 'request')} per minute`,

@@ -22,6 +22,7 @@ import {
   limitsExample,
   limitSchemas,
   keyLimitsIn,
+  manageKeysSchema,
   redactedKeySchema,
 } from './keys.ts'
 import { jsonResponse } from '../../../server/route.ts'
@@ -35,7 +36,7 @@ export interface ConsoleKeysParts {
   readonly catalog: Catalog
 }
 
-const keySchema = Type.Object({
+const consoleKeySchema = Type.Object({
   id: Type.String(),
   redacted: redactedKeySchema,
   name: nullable(Type.String()),
@@ -43,6 +44,7 @@ const keySchema = Type.Object({
   expires_at: nullable(Type.String()),
   last_used_at: nullable(Type.String()),
   revoked: nullable(Type.String()),
+  manage_keys: manageKeysSchema,
   ...limitSchemas,
   is_current: Type.Boolean({ description: 'Whether this session was opened with it.' }),
   requests: Type.Integer({ description: 'In this month, like the figures below.' }),
@@ -51,7 +53,7 @@ const keySchema = Type.Object({
   amount: Type.String({ description: 'AUD, excluding GST.' }),
 })
 
-const keyExample = {
+const consoleKeyExample = {
   id: 'key_7f3a9c21',
   redacted: 'weir_…x7Qa',
   name: 'website',
@@ -59,6 +61,7 @@ const keyExample = {
   expires_at: null,
   last_used_at: '2026-11-15T22:10:00.000Z',
   revoked: null,
+  manage_keys: false,
   ...limitsExample,
   is_current: true,
   requests: 12,
@@ -82,7 +85,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         before: Type.Optional(Type.String({ description: "The 'next' of the previous page." })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: '1 to 500, by default 100.' })),
       }),
-      response: jsonResponse(pageSchema(keySchema), { object: 'list', data: [keyExample], next: null }),
+      response: jsonResponse(pageSchema(consoleKeySchema), { object: 'list', data: [consoleKeyExample], next: null }),
       errors: [],
       async answer({ exchange, query: { state, before, limit = 100 }, session: { caller } }) {
         const { accounts, reader, clock } = parts
@@ -116,12 +119,13 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         expires_at: Type.Optional(
           Type.String({ maxLength: 64, description: 'The last day in Sydney, such as 2027-06-30.' }),
         ),
+        manage_keys: Type.Optional(manageKeysSchema),
         ...limitFields,
       }),
       example: { name: 'website' },
       response: jsonResponse(
         Type.Object({ id: Type.String(), key: Type.String(), name: Type.String() }),
-        { id: keyExample.id, key: 'weir_…', name: 'website' },
+        { id: consoleKeyExample.id, key: 'weir_…', name: 'website' },
         201,
       ),
       errors: ['invalid_value', 'key_not_allowed'],
@@ -136,7 +140,12 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
         const limits = keyLimitsIn(body)
         requireModels(limits, parts.catalog.models(), caller.workspace.name)
-        const { id, key } = await parts.accounts.createKey(caller.workspace.id, { name, expiresAt, ...limits })
+        const { id, key } = await parts.accounts.createKey(caller.workspace.id, {
+          name,
+          expiresAt,
+          manageKeys: body.manage_keys,
+          ...limits,
+        })
         exchange.sendJson(JSON.stringify({ id, key, name }), 201)
       },
     }),
@@ -146,12 +155,12 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       id: 'changeKey',
       summary: 'Change a key',
       description: 'Changes the name, the expiry or the limits of a key. Fields that are left out stay as they are.',
-      parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
+      parameters: { id: { description: 'The id of a key.', example: consoleKeyExample.id } },
       body: keyChangeSchema,
       example: { name: 'website', expires_at: '2027-06-30' },
       response: jsonResponse(
         Type.Object({ id: Type.String(), name: nullable(Type.String()), expires_at: nullable(Type.String()) }),
-        { id: keyExample.id, name: 'website', expires_at: '2027-06-30T14:00:00.000Z' },
+        { id: consoleKeyExample.id, name: 'website', expires_at: '2027-06-30T14:00:00.000Z' },
       ),
       errors: ['not_found', 'conflict', 'key_not_allowed'],
       action: ({ parameters, session }) => actionOn(parts, 'changeKey', parameters.id, session),
@@ -171,9 +180,9 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       id: 'endKey',
       summary: 'Revoke a key',
       description: 'The next request with the key is refused, and sessions that it opened end.',
-      parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
+      parameters: { id: { description: 'The id of a key.', example: consoleKeyExample.id } },
       response: jsonResponse(Type.Object({ id: Type.String(), revoked: Type.String() }), {
-        id: keyExample.id,
+        id: consoleKeyExample.id,
         revoked: '2026-11-16T01:00:00.000Z',
       }),
       errors: ['not_found'],
@@ -205,7 +214,11 @@ function actionOn(parts: ConsoleKeysParts, action: string, id: string, { caller 
 }
 
 /** A key of another workspace gets the same answer as one that does not exist. */
-async function ownKey({ accounts }: ConsoleKeysParts, { workspace }: Caller, id: string): Promise<ApiKey> {
+export async function ownKey(
+  { accounts }: Pick<ConsoleKeysParts, 'accounts'>,
+  { workspace }: Caller,
+  id: string,
+): Promise<ApiKey> {
   const key = await accounts.key(id)
   if (key?.workspaceId === workspace.id) return key
   throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })

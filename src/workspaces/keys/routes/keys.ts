@@ -82,7 +82,12 @@ function amountOf(param: string, text: string | null | undefined): PicoAud | nul
   return typeof text === 'string' ? amountIn(param, text) : text
 }
 
-const keySchema = Type.Object({
+export const manageKeysSchema = Type.Boolean({
+  description:
+    'Whether the key may manage keys of its workspace with /api/v1/keys. These may do no more than the key itself.',
+})
+
+export const keySchema = Type.Object({
   id: Type.String(),
   redacted: redactedKeySchema,
   workspace: Type.String({ description: 'The name of the workspace.' }),
@@ -91,17 +96,19 @@ const keySchema = Type.Object({
   expires_at: nullable(Type.String(), 'When the key expires; null if it does not.'),
   last_used_at: nullable(Type.String(), 'When the key was last used for a request that reached an engine.'),
   revoked: nullable(Type.String(), 'When the key was revoked; null while it is valid.'),
+  manage_keys: manageKeysSchema,
   ...limitSchemas,
 })
 
 const changedKeySchema = Type.Object({ ...keySchema.properties, unreached: unreachedSchema })
 
-const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' })
+export const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' })
 const LAST_DAY = 'The last day in Sydney, such as 2027-06-30, or a time with its offset.'
-const lastDay = Type.String({ maxLength: 64, description: LAST_DAY })
+export const lastDay = Type.String({ maxLength: 64, description: LAST_DAY })
 
 /** Fields that are left out stay as they are. */
 export const keyChangeSchema = Type.Object({
+  manage_keys: Type.Optional(manageKeysSchema),
   name: Type.Optional(keyName),
   expires_at: Type.Optional(nullable(Type.String({ maxLength: 64 }), `${LAST_DAY} null: the key does not expire.`)),
   ...limitFields,
@@ -113,11 +120,12 @@ export function keyChangeOf(body: Static<typeof keyChangeSchema>): KeyChange {
   return {
     name,
     expiresAt: typeof expires === 'string' ? endOf('expires_at', expires) : expires,
+    manageKeys: body.manage_keys,
     ...keyLimitsIn(body),
   }
 }
 
-const createdKeySchema = Type.Object({
+export const createdKeySchema = Type.Object({
   id: Type.String(),
   key: Type.String({ description: 'The key itself. It is shown only now, and stored nowhere.' }),
   workspace: Type.String(),
@@ -125,7 +133,7 @@ const createdKeySchema = Type.Object({
   expires_at: Type.Optional(Type.String()),
 })
 
-const keyExample = {
+export const keyExample = {
   id: 'key_7f3a9c21',
   redacted: 'weir_…x7Qa',
   workspace: 'acme',
@@ -134,6 +142,7 @@ const keyExample = {
   expires_at: null,
   last_used_at: '2026-11-15T22:10:00.000Z',
   revoked: null,
+  manage_keys: false,
   ...limitsExample,
 }
 
@@ -182,6 +191,7 @@ export function keyRoutes({ accounts, store, clock, catalog }: KeyParts): readon
         workspace: workspaceName,
         name: Type.Optional(keyName),
         expires_at: Type.Optional(lastDay),
+        manage_keys: Type.Optional(manageKeysSchema),
         ...limitFields,
       }),
       example: { workspace: 'acme', name: 'website' },
@@ -197,7 +207,13 @@ export function keyRoutes({ accounts, store, clock, catalog }: KeyParts): readon
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
         const limits = keyLimitsIn(body)
         requireModels(limits, catalog.models(), accounts.workspace(workspace).name)
-        const created = await accounts.createKey(workspace, { name: name || undefined, expiresAt, ...limits })
+        const manageKeys = body.manage_keys ?? false
+        const created = await accounts.createKey(workspace, {
+          name: name || undefined,
+          expiresAt,
+          manageKeys,
+          ...limits,
+        })
         exchange.sendJson(JSON.stringify(created), 201)
       },
     }),
