@@ -785,6 +785,8 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'keys/key-store.ts',
     'keys/routes/console-keys.ts',
     'keys/routes/keys.ts',
+    'keys/routes/managed-keys.ts',
+    'keys/routes/own-key.ts',
     'rate-limits/rate-limit.ts',
     'rate-limits/redis.ts',
     'routes/workspaces.ts',

@@ -104,6 +104,7 @@ export interface Operations {
         expires_at: string | null
         last_used_at: string | null
         revoked: string | null
+        manage_keys: boolean
         requests_per_minute: number | null
         spend_per_day: string | null
         spend_per_month: string | null
@@ -138,6 +139,7 @@ export interface Operations {
     body: {
       name: string
       expires_at?: string
+      manage_keys?: boolean
       requests_per_minute?: number | null
       spend_per_day?: string | null
       spend_per_month?: string | null
@@ -164,6 +166,7 @@ export interface Operations {
     path: { id: string }
     query: {}
     body: {
+      manage_keys?: boolean
       name?: string
       expires_at?: string | null
       requests_per_minute?: number | null

@@ -117,6 +117,7 @@ export interface Operations {
         expires_at: string | null
         last_used_at: string | null
         revoked: string | null
+        manage_keys: boolean
         requests_per_minute: number | null
         spend_per_day: string | null
         spend_per_month: string | null
@@ -147,6 +148,7 @@ export interface Operations {
       workspace: string
       name?: string
       expires_at?: string
+      manage_keys?: boolean
       requests_per_minute?: number | null
       spend_per_day?: string | null
       spend_per_month?: string | null
@@ -173,6 +175,7 @@ export interface Operations {
     path: { id: string }
     query: {}
     body: {
+      manage_keys?: boolean
       name?: string
       expires_at?: string | null
       requests_per_minute?: number | null
@@ -204,6 +207,7 @@ export interface Operations {
       expires_at: string | null
       last_used_at: string | null
       revoked: string | null
+      manage_keys: boolean
       requests_per_minute: number | null
       spend_per_day: string | null
       spend_per_month: string | null
@@ -239,6 +243,7 @@ export interface Operations {
       expires_at: string | null
       last_used_at: string | null
       revoked: string | null
+      manage_keys: boolean
       requests_per_minute: number | null
       spend_per_day: string | null
       spend_per_month: string | null

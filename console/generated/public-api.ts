@@ -837,6 +837,210 @@ export interface Operations {
       }[]
     }
   }
+  ownKey: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'key'
+      id: string
+      redacted: string
+      name: string | null
+      workspace: string
+      created: string
+      expires_at: string | null
+      allowed_models: readonly string[] | null
+      allowed_endpoints:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses: readonly string[] | null
+      requests_per_minute: { limit: number; used: number; remaining: number; resets_at: string } | null
+      spend_per_day: { limit: string; spent: string; remaining: string; resets_at: string } | null
+      spend_per_month: { limit: string; spent: string; remaining: string; resets_at: string } | null
+      workspace_limits: {
+        requests_per_minute: { limit: number; used: number; remaining: number; resets_at: string }
+        spend_per_month: {
+          limit: string
+          spent: string
+          remaining: string
+          resets_at: string
+          kind: 'soft' | 'hard'
+        } | null
+      }
+    }
+  }
+  listKeys: {
+    path: {}
+    query: { state?: 'valid'; before?: string; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        redacted: string
+        workspace: string
+        name: string | null
+        created: string
+        expires_at: string | null
+        last_used_at: string | null
+        revoked: string | null
+        manage_keys: boolean
+        requests_per_minute: number | null
+        spend_per_day: string | null
+        spend_per_month: string | null
+        allowed_models: readonly string[] | null
+        allowed_endpoints:
+          | readonly (
+              | '/chat/completions'
+              | '/responses'
+              | '/messages'
+              | '/completions'
+              | '/embeddings'
+              | '/rerank'
+              | '/reranking'
+              | '/images/generations'
+              | '/audio/transcriptions'
+              | '/audio/translations'
+            )[]
+          | null
+        allowed_addresses: readonly string[] | null
+      }[]
+      next: string | null
+    }
+  }
+  createKey: {
+    path: {}
+    query: {}
+    body: {
+      name: string
+      expires_at?: string
+      manage_keys?: boolean
+      requests_per_minute?: number | null
+      spend_per_day?: string | null
+      spend_per_month?: string | null
+      allowed_models?: readonly string[] | null
+      allowed_endpoints?:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses?: readonly string[] | null
+    }
+    answer: { id: string; key: string; workspace: string; name?: string; expires_at?: string }
+  }
+  changeKey: {
+    path: { id: string }
+    query: {}
+    body: {
+      manage_keys?: boolean
+      name?: string
+      expires_at?: string | null
+      requests_per_minute?: number | null
+      spend_per_day?: string | null
+      spend_per_month?: string | null
+      allowed_models?: readonly string[] | null
+      allowed_endpoints?:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses?: readonly string[] | null
+    }
+    answer: {
+      id: string
+      redacted: string
+      workspace: string
+      name: string | null
+      created: string
+      expires_at: string | null
+      last_used_at: string | null
+      revoked: string | null
+      manage_keys: boolean
+      requests_per_minute: number | null
+      spend_per_day: string | null
+      spend_per_month: string | null
+      allowed_models: readonly string[] | null
+      allowed_endpoints:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses: readonly string[] | null
+    }
+  }
+  revokeKey: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      redacted: string
+      workspace: string
+      name: string | null
+      created: string
+      expires_at: string | null
+      last_used_at: string | null
+      revoked: string | null
+      manage_keys: boolean
+      requests_per_minute: number | null
+      spend_per_day: string | null
+      spend_per_month: string | null
+      allowed_models: readonly string[] | null
+      allowed_endpoints:
+        | readonly (
+            | '/chat/completions'
+            | '/responses'
+            | '/messages'
+            | '/completions'
+            | '/embeddings'
+            | '/rerank'
+            | '/reranking'
+            | '/images/generations'
+            | '/audio/transcriptions'
+            | '/audio/translations'
+          )[]
+        | null
+      allowed_addresses: readonly string[] | null
+    }
+  }
   usage: {
     path: {}
     query: {
@@ -1082,6 +1286,11 @@ export const operations = {
   modelsDetail: ['GET', '/api/v1/models/detail'],
   modelsSlug: ['GET', '/api/v1/models/{slug}'],
   queueStatus: ['GET', '/api/v1/queue/status'],
+  ownKey: ['GET', '/api/v1/key'],
+  listKeys: ['GET', '/api/v1/keys'],
+  createKey: ['POST', '/api/v1/keys'],
+  changeKey: ['PATCH', '/api/v1/keys/{id}'],
+  revokeKey: ['DELETE', '/api/v1/keys/{id}'],
   usage: ['GET', '/api/v1/usage'],
   usageCache: ['GET', '/api/v1/usage/cache'],
   usageRefused: ['GET', '/api/v1/usage/refused'],

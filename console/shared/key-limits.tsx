@@ -21,6 +21,7 @@ type Endpoint = (typeof endpoints)[number]
 
 /** null: no limit. */
 export interface KeyLimits {
+  readonly manage_keys: boolean
   readonly requests_per_minute: number | null
   /** AUD. */
   readonly spend_per_day: string | null
@@ -42,9 +43,10 @@ export function LimitsInWords({ of: key }: { of: KeyLimits }) {
     ...some(key.allowed_endpoints, 'endpoint', 'endpoints'),
     ...some(key.allowed_addresses, 'address or network', 'addresses or networks'),
   ]
-  if (limits.length === 0) return null
+  if (limits.length === 0 && !key.manage_keys) return null
   return (
     <>
+      {key.manage_keys && <small class="soft block">Manages keys</small>}
       {limits.map((limit) => (
         <small key={limit} class="soft block">
           Only {limit}
@@ -56,6 +58,7 @@ export function LimitsInWords({ of: key }: { of: KeyLimits }) {
 
 /** The limits as they are typed: one entry of a list on each line. */
 interface TypedLimits {
+  readonly manages: boolean
   readonly rate: string
   readonly perDay: string
   readonly perMonth: string
@@ -66,6 +69,7 @@ interface TypedLimits {
 
 export function typedLimits(key: KeyLimits | undefined): TypedLimits {
   return {
+    manages: key?.manage_keys ?? false,
     rate: String(key?.requests_per_minute ?? ''),
     perDay: key?.spend_per_day ?? '',
     perMonth: key?.spend_per_month ?? '',
@@ -78,6 +82,7 @@ export function typedLimits(key: KeyLimits | undefined): TypedLimits {
 /** Those that differ. A limit that was emptied is removed. */
 export function changedLimits(before: TypedLimits, now: TypedLimits): Partial<KeyLimits> {
   return {
+    ...(now.manages === before.manages ? {} : { manage_keys: now.manages }),
     ...(now.rate === before.rate ? {} : { requests_per_minute: now.rate === '' ? null : Number(now.rate) }),
     ...(now.perDay === before.perDay ? {} : { spend_per_day: amountIn(now.perDay) }),
     ...(now.perMonth === before.perMonth ? {} : { spend_per_month: amountIn(now.perMonth) }),
@@ -99,7 +104,9 @@ function linesIn(text: string): readonly string[] | null {
 }
 
 export function LimitFields({ of: limits, set }: { of: TypedLimits; set: (limits: TypedLimits) => void }) {
-  const [isOpen] = useState(Object.values(limits).some((limit) => limit.length > 0))
+  const [isOpen] = useState(
+    Object.values(limits).some((limit) => limit === true || (limit !== false && limit.length > 0)),
+  )
   return (
     <details open={isOpen}>
       <summary>Limits</summary>
@@ -139,6 +146,15 @@ export function LimitFields({ of: limits, set }: { of: TypedLimits; set: (limits
             onInput={(event) => set({ ...limits, models: event.currentTarget.value })}
           />
         </Field>
+        <label class="inline">
+          <input
+            name="manage_keys"
+            type="checkbox"
+            checked={limits.manages}
+            onChange={({ currentTarget: { checked } }) => set({ ...limits, manages: checked })}
+          />
+          May manage keys through the API, which may do no more than this one
+        </label>
         <fieldset class="choices">
           <legend>Endpoints</legend>
           {endpoints.map((path) => (

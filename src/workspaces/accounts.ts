@@ -49,6 +49,7 @@ export interface KeyDetails extends GivenLimits {
   readonly name?: string | undefined
   /** The key is refused from this time on, in Unix ms. */
   readonly expiresAt?: number | undefined
+  readonly manageKeys?: boolean | undefined
 }
 
 interface CreatedKey {
@@ -205,7 +206,7 @@ export async function openAccounts(
       await changes.announce('accounts')
       return find(id)
     },
-    async createKey(nameOrId, { name, expiresAt, ...limits } = {}) {
+    async createKey(nameOrId, { name, expiresAt, manageKeys = false, ...limits } = {}) {
       const workspace = find(nameOrId)
       checkKey({ name, expiresAt, ...limits })
       const key = formatKey(randomBytes(32))
@@ -218,6 +219,7 @@ export async function openAccounts(
         name: name ?? null,
         createdAt: clock.now(),
         expiresAt: expiresAt ?? null,
+        manageKeys,
         revokedAt: null,
         requestsPerMinute: limits.requestsPerMinute ?? null,
         spendPerDay: limits.spendPerDay ?? null,

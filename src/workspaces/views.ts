@@ -46,6 +46,7 @@ interface KeyView {
   /** When it was last used for a request that reached an engine. */
   readonly last_used_at: string | null
   readonly revoked: string | null
+  readonly manage_keys: boolean
   readonly requests_per_minute: number | null
   readonly spend_per_day: string | null
   readonly spend_per_month: string | null
@@ -65,6 +66,7 @@ export function keyView(key: ApiKey, accounts: Accounts, lastUsed: ReadonlyMap<s
     expires_at: time(key.expiresAt),
     last_used_at: time(lastUsed.get(key.id)),
     revoked: time(key.revokedAt),
+    manage_keys: key.manageKeys,
     requests_per_minute: key.requestsPerMinute,
     spend_per_day: key.spendPerDay === null ? null : formatAud(key.spendPerDay),
     spend_per_month: key.spendPerMonth === null ? null : formatAud(key.spendPerMonth),

@@ -67,6 +67,8 @@ export interface ApiKey extends KeyLimits {
   readonly createdAt: number
   /** The key is refused from this time on; null: never. */
   readonly expiresAt: number | null
+  /** The key may create, change and revoke keys of its workspace that may do no more than itself. */
+  readonly manageKeys: boolean
   readonly revokedAt: number | null
 }
 

@@ -43,6 +43,7 @@ describe('what lists and reports show', () => {
     const times = { createdAt: 1, expiresAt: 2, revokedAt: 3 }
     const limits = {
       requestsPerMinute: 5,
+      manageKeys: true,
       spendPerDay: 5_000_000_000_000n,
       spendPerMonth: null,
       allowedModels: ['meta/x'],
@@ -60,6 +61,7 @@ describe('what lists and reports show', () => {
       last_used_at: '1970-01-01T00:00:00.004Z',
       revoked: '1970-01-01T00:00:00.003Z',
       requests_per_minute: 5,
+      manage_keys: true,
       spend_per_day: '5.00',
       spend_per_month: null,
       allowed_models: ['meta/x'],

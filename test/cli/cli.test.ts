@@ -111,6 +111,7 @@ describe('a command', () => {
     const revoked = await json('keys', 'revoke', String(key['id']))
     const facts = ['id', 'workspace', 'redacted', 'name', 'created', 'expires_at', 'last_used_at', 'revoked']
     const limits = [
+      'manage_keys',
       'requests_per_minute',
       'spend_per_day',
       'spend_per_month',

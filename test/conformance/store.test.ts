@@ -458,6 +458,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await changed({ expiresAt: 950 }), { ...key, name: 'new', expiresAt: 950 })
         const limits = {
           requestsPerMinute: 60,
+          manageKeys: true,
           spendPerDay: 10n ** 18n,
           spendPerMonth: 1n,
           allowedModels: ['meta/x', 'short'],

@@ -1,7 +1,8 @@
-import type { KeyLimits } from '../../src/workspaces/workspace.ts'
+import type { ApiKey, KeyLimits } from '../../src/workspaces/workspace.ts'
 
-/** The limits of a key that has none. */
-export const noLimits: KeyLimits = {
+/** The limits of a key that has none, and no right to manage keys. */
+export const noLimits: KeyLimits & Pick<ApiKey, 'manageKeys'> = {
+  manageKeys: false,
   requestsPerMinute: null,
   spendPerDay: null,
   spendPerMonth: null,

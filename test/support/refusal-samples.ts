@@ -14,7 +14,7 @@ export function sampleRefusal(changes: Partial<Refusal> = {}): Refusal {
     code: 'rate_limit_exceeded',
     httpStatus: 429,
     param: '',
-    reason: 'Too many requests in this minute. Try again in 12 s.',
+    reason: 'Too many requests in this minute: the workspace may send 600. Try again in 12 s.',
     ...changes,
   }
 }

@@ -1,13 +1,39 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { parseAud } from '../../src/shared/money/money.ts'
 import { commandLine } from '../support/command-line.ts'
 import { roomInThisMinute } from '../support/minute.ts'
+import { eventually } from '../support/waiting.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
 interface MadeKey {
   readonly id: string
   readonly key: string
+}
+
+interface Spend {
+  readonly limit: string
+  readonly spent: string
+  readonly remaining: string
+  readonly resets_at: string
+}
+
+interface OwnKey {
+  readonly id: string
+  readonly name: string
+  readonly workspace: string
+  readonly expires_at: string | null
+  readonly allowed_models: readonly string[] | null
+  readonly allowed_endpoints: readonly string[] | null
+  readonly allowed_addresses: readonly string[] | null
+  readonly requests_per_minute: { readonly limit: number; readonly used: number; readonly remaining: number } | null
+  readonly spend_per_day: Spend | null
+  readonly spend_per_month: Spend | null
+  readonly workspace_limits: {
+    readonly requests_per_minute: { readonly limit: number }
+    readonly spend_per_month: (Spend & { readonly kind: string }) | null
+  }
 }
 
 let engine: ScriptedEngine
@@ -118,6 +144,8 @@ describe('a key with a rate of its own', () => {
     assert.deepEqual(await ask(), ['200', '2', '0'])
     assert.deepEqual(await ask(), ['429 rate_limit_exceeded', '2', '0'])
     const refused = await weir.call('/models', { key })
+    const { error } = (await refused.json()) as { error: { message: string } }
+    assert.match(error.message, /^Too many requests in this minute: this API key may send 2\. Try again in \d+ s\.$/)
     const seconds = Number(refused.headers.get('retry-after'))
     assert.ok(seconds >= 1 && seconds <= 59)
     const other = await weir.call('/models')
@@ -141,6 +169,137 @@ describe('a key with spend limits', () => {
       assert.equal((await change(id, { [limit!]: '1' })).status, 200)
       assert.equal(await codeOf(weir.chat({}, { key })), '200')
     }
+  })
+})
+
+describe('GET /key', () => {
+  it('shows what the key may do, its limits and those of its workspace, and what is left', async () => {
+    await roomInThisMinute()
+    const { id, key } = await makeKey({
+      requests_per_minute: 7,
+      spend_per_day: '2.00',
+      spend_per_month: '0',
+      allowed_models: ['other'],
+      allowed_endpoints: ['/rerank'],
+      expires_at: '2126-06-30',
+    })
+    await weir.call('/models', { key })
+    const shown = (await (await weir.call('/key', { key })).json()) as OwnKey
+    const { limit, used, remaining } = shown.requests_per_minute!
+    assert.deepEqual([limit, used, remaining], [7, 2, 5])
+    assert.deepEqual([shown.id, shown.name, shown.workspace], [id, 'limited', 'default'])
+    assert.deepEqual(
+      [shown.allowed_models, shown.allowed_endpoints, shown.allowed_addresses],
+      [['other'], ['/rerank'], null],
+    )
+    assert.equal(shown.expires_at, '2126-06-30T14:00:00.000Z')
+    assert.deepEqual([shown.spend_per_day?.spent, shown.spend_per_day?.remaining], ['0.00', '2.00'])
+    assert.equal(shown.spend_per_month?.remaining, '0.00', 'it also answers a key without anything left')
+    assert.ok(Date.parse(shown.spend_per_day!.resets_at) <= Date.parse(shown.spend_per_month.resets_at))
+    assert.deepEqual(
+      [shown.workspace_limits.requests_per_minute.limit, shown.workspace_limits.spend_per_month],
+      [600, null],
+    )
+    const other = (await (await weir.call('/key')).json()) as OwnKey
+    assert.deepEqual([other.requests_per_minute, other.spend_per_day, other.allowed_models], [null, null, null])
+  })
+
+  it('[S1] shows what was spent with the key, beside the limit of the workspace', async () => {
+    const { key } = await makeKey({ spend_per_day: '2.00' })
+    await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '100.00', spend_limit_kind: 'soft' })
+    assert.equal(await codeOf(weir.chat({}, { key })), '200')
+    const shown = (await (await weir.call('/key', { key })).json()) as OwnKey
+    const spent = parseAud(shown.spend_per_day!.spent)!
+    assert.ok(spent > 0n)
+    assert.equal(parseAud(shown.spend_per_day!.remaining), 2n * 10n ** 12n - spent)
+    assert.deepEqual(
+      [shown.workspace_limits.spend_per_month?.limit, shown.workspace_limits.spend_per_month?.kind],
+      ['100.00', 'soft'],
+    )
+    await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: null })
+  })
+})
+
+describe('/keys for a key that may manage keys', () => {
+  const limits = {
+    requests_per_minute: 100,
+    spend_per_day: '2.00',
+    allowed_models: ['meta/test-8b', 'meta/other'],
+    allowed_addresses: ['127.0.0.0/8', '::/0'],
+  }
+  const ask = (key: string, method: string, path: string, body?: object): Promise<Response> =>
+    fetch(`${weir.service.url}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+
+  it('is open only to keys with that right', async () => {
+    const { key } = await makeKey({})
+    for (const [method, path, body] of [
+      ['GET', '/keys', undefined],
+      ['POST', '/keys', { name: 'new' }],
+      ['PATCH', '/keys/key_x', { name: 'new' }],
+      ['DELETE', '/keys/key_x', undefined],
+    ] as const) {
+      assert.equal(await codeOf(ask(key, method, path, body)), '403 key_not_allowed', `${method} ${path}`)
+    }
+  })
+
+  it('creates keys with the limits of the managing key, or narrower ones, and never wider ones', async () => {
+    const manager = await makeKey({ ...limits, manage_keys: true })
+    const created = await ask(manager.key, 'POST', '/keys', {
+      name: 'made',
+      spend_per_day: '1',
+      allowed_addresses: ['127.0.0.1'],
+    })
+    assert.equal(created.status, 201)
+    const { id, key } = (await created.json()) as MadeKey
+    assert.equal(await codeOf(weir.chat({}, { key })), '200')
+    const list = await (await ask(manager.key, 'GET', '/keys')).text()
+    assert.ok(!list.includes(key))
+    const listed = (JSON.parse(list) as { data: Record<string, unknown>[] }).data.find((it) => it['id'] === id)!
+    const inherited = { ...limits, spend_per_day: '1.00', allowed_addresses: ['127.0.0.1'], manage_keys: false }
+    assert.deepEqual({ ...listed, ...inherited }, listed)
+    for (const wider of [
+      { requests_per_minute: 101 },
+      { requests_per_minute: null },
+      { spend_per_day: '2.01' },
+      { allowed_models: ['other'] },
+      { allowed_models: null },
+      { allowed_addresses: ['126.0.0.0/7'] },
+      { allowed_addresses: ['10.0.0.1'] },
+    ]) {
+      const what = JSON.stringify(wider)
+      assert.equal(
+        await codeOf(ask(manager.key, 'POST', '/keys', { name: 'new', ...wider })),
+        '403 key_not_allowed',
+        what,
+      )
+      assert.equal(await codeOf(ask(manager.key, 'PATCH', `/keys/${id}`, wider)), '403 key_not_allowed', what)
+    }
+    assert.equal(await codeOf(ask(key, 'GET', '/keys')), '403 key_not_allowed')
+    assert.equal(await codeOf(ask(manager.key, 'PATCH', `/keys/${id}`, { manage_keys: true })), '200')
+    assert.equal(await codeOf(ask(key, 'GET', '/keys')), '200')
+  })
+
+  it('changes and revokes keys that may do no more, which the audit log attributes to the managing key', async () => {
+    const manager = await makeKey({ ...limits, manage_keys: true, name: 'robot' })
+    const { id, key } = (await (await ask(manager.key, 'POST', '/keys', { name: 'made' })).json()) as MadeKey
+    assert.equal(await codeOf(ask(manager.key, 'PATCH', `/keys/${id}`, { spend_per_day: '0' })), '200')
+    assert.equal(await codeOf(weir.chat({}, { key })), '402 spend_limit_exceeded')
+    assert.equal(await codeOf(ask(manager.key, 'DELETE', `/keys/${id}`)), '200')
+    assert.equal(await codeOf(weir.call('/models', { key })), '401 invalid_api_key')
+    const free = await makeKey({})
+    assert.equal(await codeOf(ask(manager.key, 'DELETE', `/keys/${free.id}`)), '403 key_not_allowed')
+    assert.equal(await codeOf(ask(manager.key, 'PATCH', `/keys/${free.id}`, { name: 'x' })), '403 key_not_allowed')
+    assert.equal(await codeOf(ask(manager.key, 'DELETE', '/keys/key_none')), '404 not_found')
+    const { data } = (await (await weir.admin('GET', '/admin/v1/audit-log')).json()) as {
+      data: { action: string; actor: string }[]
+    }
+    const own = data.filter(({ actor }) => actor.startsWith('key robot of default from ')).map(({ action }) => action)
+    assert.deepEqual(own, ['revokeKey', 'changeKey', 'createKey'])
+    assert.ok(!JSON.stringify(data).includes(key))
   })
 })
 
@@ -169,11 +328,16 @@ describe('the limits of a key', () => {
       { allowed_endpoints: ['/models'] },
       { allowed_models: [] },
       { requests_per_minute: 0 },
+      { allowed_models: ['meta/othr'] },
       { spend_per_day: 'much' },
       { spend_per_month: '1000000.01' },
     ]) {
       assert.equal(await codeOf(change(id, { name: 'changed', ...body })), '400 invalid_value', JSON.stringify(body))
     }
+    const mistyped = (await (await change(id, { allowed_models: ['meta/OTHER'] })).json()) as {
+      error: { message: string }
+    }
+    assert.match(mistyped.error.message, /"meta\/OTHER", which is no model\. Did you mean meta\/other or other\?/)
     const listed = (await (await weir.admin('GET', '/admin/v1/keys')).json()) as {
       data: { id: string; name: string }[]
     }
@@ -188,6 +352,8 @@ describe('the limits of a key', () => {
     const limits =
       '--requests-per-minute 5 --spend-per-day 0.50 --spend-per-month 12 --models meta/other --endpoints /rerank --addresses 10.0.0.0/8,::1'
     const id = String((await run(`create --workspace default ${limits}`))['id'])
+    const mistyped = ['keys', 'set', id, '--models', 'nothing', '--config', weir.configFile, '--data', weir.dataDir]
+    assert.match((await commandLine(mistyped)).stderr, /"nothing", which is no model/)
     const renamed = await run(`set ${id} --name renamed`)
     assert.deepEqual({ ...renamed, ...set }, renamed)
     const cleared = await run(
@@ -218,5 +384,21 @@ describe('a session that was opened with a limited key', () => {
     assert.equal(await ask('PATCH', `/keys/${id}`, { requests_per_minute: null }), '403 key_not_allowed')
     assert.equal((await change(id, { requests_per_minute: null })).status, 200)
     assert.equal(await ask('POST', '/keys', { name: 'free' }), '201')
+    assert.equal(await ask('POST', '/keys', { name: 'free', allowed_models: ['none'] }), '400 invalid_value')
+  })
+  it('is not opened from an address that the key may not be used from, nor with a key that has expired', async () => {
+    const signIn = (key: string): Promise<string> =>
+      codeOf(
+        fetch(`${weir.service.url}/console/api/session`, {
+          method: 'POST',
+          headers: { 'x-weir-console': '1', 'content-type': 'application/json' },
+          body: JSON.stringify({ key }),
+        }),
+      )
+    assert.equal(await signIn((await makeKey({ allowed_addresses: ['203.0.113.0/24'] })).key), '403 key_not_allowed')
+    assert.equal(await signIn((await makeKey({ allowed_addresses: ['127.0.0.1', '::1'] })).key), '200')
+    const { key } = await makeKey({ expires_at: new Date(Date.now() + 1500).toISOString() })
+    assert.equal(await signIn(key), '200')
+    await eventually('it has expired', async () => (await signIn(key)) === '401 invalid_api_key')
   })
 })

@@ -72,7 +72,7 @@ export function publicApi(parts: PublicParts): Application {
     const decided = await count(exchange, caller)
     exchange.caller = caller
     exchange.rate = decided
-    requireAccepted(decided)
+    requireAccepted(decided, caller && 'the workspace')
     if (isElsewhere) throw wrongAddress(exchange, identified)
     if (!caller) throw key === undefined ? missingKey() : invalidKey(key)
     return { caller, session }
@@ -90,7 +90,7 @@ export function publicApi(parts: PublicParts): Application {
   async function countUnauthenticated(exchange: Exchange): Promise<void> {
     const decision = await count(exchange, undefined)
     exchange.rate = decision
-    requireAccepted(decision)
+    requireAccepted(decision, undefined)
   }
 
   async function answerUnauthenticated(
@@ -103,11 +103,16 @@ export function publicApi(parts: PublicParts): Application {
     return route.answer(exchange, parameters)
   }
 
-  function requireAccepted({ accepted, secondsLeft }: RateDecision): void {
-    if (accepted) return
-    throw new ApiError('rate_limit_exceeded', `Too many requests in this minute. Try again in ${secondsLeft} s.`, {
-      retryAfter: secondsLeft,
-    })
+  function requireAccepted(decision: RateDecision, owner: 'the workspace' | undefined): void {
+    if (decision.accepted) return
+    const { isKeyFull, secondsLeft } = decision
+    const whose = isKeyFull ? 'this API key' : (owner ?? 'your address without a valid key')
+    const { limit } = (isKeyFull ? decision.allowanceOfKey() : undefined) ?? decision.allowanceOfSubject()
+    throw new ApiError(
+      'rate_limit_exceeded',
+      `Too many requests in this minute: ${whose} may send ${limit}. Try again in ${secondsLeft} s.`,
+      { retryAfter: secondsLeft },
+    )
   }
 
   /**

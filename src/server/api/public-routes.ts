@@ -14,10 +14,21 @@ import type { InferenceParts } from '../../inference/routes/json-endpoints.ts'
 import type { KeyRoute } from '../key-route.ts'
 import { modelRoutes, type ModelsParts } from '../../catalog/routes/models.ts'
 import { queueStatusRoute, type QueueStatusParts } from '../../queue/routes/queue-status.ts'
+import { ownKeyRoute, type OwnKeyParts } from '../../workspaces/keys/routes/own-key.ts'
+import { managedKeyRoutes, type ManagedKeysParts } from '../../workspaces/keys/routes/managed-keys.ts'
 import { ownUsageRoutes, type OwnUsageParts } from '../../billing/usage/routes/usage.ts'
 
 export interface PublicRouteParts
-  extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts, InvoiceRowsParts, OwnUsageParts, ConsoleParts {
+  extends
+    InferenceParts,
+    AudioParts,
+    ModelsParts,
+    QueueStatusParts,
+    InvoiceRowsParts,
+    OwnUsageParts,
+    OwnKeyParts,
+    Pick<ManagedKeysParts, 'audit'>,
+    ConsoleParts {
   readonly limits: InferenceParts['limits'] & ConsoleParts['limits']
   readiness(): Readiness
 }
@@ -30,6 +41,8 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     ...countTokensRoutes(parts),
     ...modelRoutes(parts, requestFields(inference)),
     queueStatusRoute(parts),
+    ownKeyRoute(parts),
+    ...managedKeyRoutes(parts),
     ...ownUsageRoutes(parts),
     invoiceLinesRoute(parts),
     invoiceRowsRoute(parts),

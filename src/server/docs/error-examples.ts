@@ -27,7 +27,7 @@ const messages: Readonly<Record<ErrorCode, readonly [message: string, param?: st
   request_too_large: ['The body is larger than the limit.'],
   unsupported_media_type: ['Send the body as application/json.'],
   headers_too_large: ['The request headers are too large: at most 16 KiB are allowed.'],
-  rate_limit_exceeded: ['Too many requests in this minute. Try again in 12 s.'],
+  rate_limit_exceeded: ['Too many requests in this minute: the workspace may send 600. Try again in 12 s.'],
   queue_full: ['The queue of this model is full. Try again later.'],
   workspace_queue_full: ['Your workspace already has 8 requests waiting or running at this model. Try again later.'],
   internal_error: ['Something went wrong. Try again.'],

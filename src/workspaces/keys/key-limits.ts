@@ -58,6 +58,28 @@ export function amountIn(param: string, text: string): PicoAud {
   throw invalid(param, 'must be an amount in AUD such as "500.00", at most 1000000')
 }
 
+interface NamedModel {
+  readonly id: string
+  readonly aliases: readonly string[]
+  /** The workspaces that see the model; undefined: all. */
+  readonly visibleTo?: readonly string[] | undefined
+}
+
+/** Throws `invalid_value` if an allowed model is none that the workspace can see: it is probably mistyped. */
+export function requireModels({ allowedModels }: GivenLimits, models: readonly NamedModel[], workspace: string): void {
+  if (!allowedModels) return
+  const visible = models.filter(({ visibleTo }) => visibleTo?.includes(workspace) !== false)
+  const names = visible.flatMap(({ id, aliases }) => [id, ...aliases])
+  const unknown = allowedModels.find((name) => !names.includes(name))
+  if (unknown === undefined) return
+  const part = unknown.slice(unknown.lastIndexOf('/') + 1, 256).toLowerCase()
+  const close = names.filter((name) => name.toLowerCase().includes(part) || part.includes(name.toLowerCase()))
+  const hint = close.length === 0 ? '' : ` Did you mean ${close.slice(0, 3).join(' or ')}?`
+  throw new ApiError('invalid_value', `'allowed_models' has "${unknown.slice(0, 256)}", which is no model.${hint}`, {
+    param: 'allowed_models',
+  })
+}
+
 function checkList(param: string, list: readonly string[] | null | undefined): void {
   if (!list || (list.length >= 1 && list.length <= ALLOWED_MAX)) return
   throw invalid(param, `must have 1 to ${ALLOWED_MAX} entries`)
@@ -86,6 +108,37 @@ export function rulesOf(key: KeyLimits & Pick<ApiKey, 'id'>): KeyRules | undefin
       return family !== undefined && addresses.check(address, family)
     },
   }
+}
+
+type KeyScope = KeyLimits & Pick<ApiKey, 'expiresAt' | 'manageKeys'>
+
+/** The field in which a key may do more than another one; undefined if it may do no more. */
+export function widerThan(key: KeyScope, other: KeyScope): string | undefined {
+  const isWiderList = (list: readonly string[] | null, whole: readonly string[] | null): boolean =>
+    whole !== null && list?.every((it) => whole.includes(it)) !== true
+  const isWider = <Value extends number | bigint>(value: Value | null, most: Value | null): boolean =>
+    most !== null && (value === null || value > most)
+  if (key.manageKeys && !other.manageKeys) return 'manage_keys'
+  if (isWider(key.expiresAt, other.expiresAt)) return 'expires_at'
+  if (isWider(key.requestsPerMinute, other.requestsPerMinute)) return 'requests_per_minute'
+  if (isWider(key.spendPerDay, other.spendPerDay)) return 'spend_per_day'
+  if (isWider(key.spendPerMonth, other.spendPerMonth)) return 'spend_per_month'
+  if (isWiderList(key.allowedModels, other.allowedModels)) return 'allowed_models'
+  if (isWiderList(key.allowedEndpoints, other.allowedEndpoints)) return 'allowed_endpoints'
+  return areWithin(key.allowedAddresses, other.allowedAddresses) ? undefined : 'allowed_addresses'
+}
+
+function areWithin(texts: readonly string[] | null, whole: readonly string[] | null): boolean {
+  if (whole === null) return true
+  const networks = whole.flatMap((text) => networkIn(text) ?? [])
+  return texts?.every((text) => networks.some((network) => isWithin(networkIn(text), network))) ?? false
+}
+
+function isWithin(network: Network | undefined, whole: Network): boolean {
+  if (network?.family !== whole.family || network.prefix < whole.prefix) return false
+  const list = new BlockList()
+  list.addSubnet(whole.address, whole.prefix, whole.family)
+  return list.check(network.address, network.family)
 }
 
 function blockListOf(texts: readonly string[]): BlockList {

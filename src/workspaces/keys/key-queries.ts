@@ -35,8 +35,9 @@ export function keyQueries(database: Database): KeyStore {
       change(
         command(
           `INSERT INTO api_keys (id, workspace_id, hash, ending, name, created_at, expires_at, requests_per_minute,
-             spend_per_day_pico_aud, spend_per_month_pico_aud, allowed_models, allowed_endpoints, allowed_addresses, change)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
+             spend_per_day_pico_aud, spend_per_month_pico_aud, allowed_models, allowed_endpoints, allowed_addresses, manage_keys,
+             change)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
           it.id,
           it.workspaceId,
           it.hash,
@@ -50,12 +51,14 @@ export function keyQueries(database: Database): KeyStore {
           listText(it.allowedModels),
           listText(it.allowedEndpoints),
           listText(it.allowedAddresses),
+          it.manageKeys ? 1 : 0,
         ),
       ),
     changeKey: (id, it) => {
       const columns = {
         name: it.name,
         expires_at: it.expiresAt,
+        manage_keys: it.manageKeys === undefined ? undefined : it.manageKeys ? 1 : 0,
         requests_per_minute: it.requestsPerMinute,
         spend_per_day_pico_aud: it.spendPerDay,
         spend_per_month_pico_aud: it.spendPerMonth,
@@ -133,6 +136,7 @@ function toKey(row: Row): ApiKey {
     name: row['name'] === null ? null : (row['name'] as string),
     createdAt: Number(row['created_at']),
     expiresAt: row['expires_at'] === null ? null : Number(row['expires_at']),
+    manageKeys: row['manage_keys'] === 1n,
     revokedAt: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     requestsPerMinute: row['requests_per_minute'] === null ? null : Number(row['requests_per_minute']),
     spendPerDay: row['spend_per_day_pico_aud'] as bigint | null,

@@ -37,6 +37,7 @@ export interface KeyChange extends GivenLimits {
   readonly name?: string | undefined
   /** null: the key does not expire. */
   readonly expiresAt?: number | null | undefined
+  readonly manageKeys?: boolean | undefined
 }
 
 export type GivenLimits = { readonly [Name in keyof KeyLimits]?: KeyLimits[Name] | undefined }

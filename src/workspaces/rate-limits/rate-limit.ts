@@ -25,11 +25,17 @@ export interface KeyRate {
 export interface RateView {
   /** Reads the allowance when the headers are sent: of the subject or of its key, whichever has less left. Never waits: a remote limiter returns the last value it received. */
   allowance(): Allowance
+  /** Of the key, if it has a limit of its own. */
+  allowanceOfKey(): Allowance | undefined
+  /** Of the workspace or address. */
+  allowanceOfSubject(): Allowance
 }
 
 export interface RateDecision extends RateView {
-  /** False when the window has no room for the request. */
+  /** False when a window has no room for the request. */
   readonly accepted: boolean
+  /** Whether it is the window of the key that has no room. */
+  readonly isKeyFull: boolean
   /** Seconds until the window ends, for Retry-After. */
   readonly secondsLeft: number
 }
@@ -80,6 +86,14 @@ export function tighter(one: Allowance, other: Allowance | undefined): Allowance
   return other.remaining < one.remaining || other.limit < one.limit ? other : one
 }
 
+export function viewBy(ofSubject: () => Allowance, ofKey: () => Allowance | undefined): RateView {
+  return {
+    allowance: () => tighter(ofSubject(), ofKey()),
+    allowanceOfKey: ofKey,
+    allowanceOfSubject: ofSubject,
+  }
+}
+
 /** For Retry-After: 1 to 59, because several SDKs ignore 60, and retry immediately on 0. */
 export function secondsLeft(nowMs: number): number {
   const left = WINDOW_MS - (nowMs % WINDOW_MS)
@@ -101,13 +115,11 @@ export function memoryRateLimiter(clock: Clock): RateLimiter {
     key: windowCounts(Infinity),
   }
 
-  const viewOf = ({ kind, id }: RateSubject, limit: number, key: KeyRate | undefined): RateView['allowance'] => {
-    return () => {
-      const now = clock.now()
-      const ofSubject = allowance(counts[kind].get(id), limit, now)
-      return key ? tighter(ofSubject, allowance(counts.key.get(key.id), key.limit, now)) : ofSubject
-    }
-  }
+  const viewOf = ({ kind, id }: RateSubject, limit: number, key: KeyRate | undefined): RateView =>
+    viewBy(
+      () => allowance(counts[kind].get(id), limit, clock.now()),
+      () => key && allowance(counts.key.get(key.id), key.limit, clock.now()),
+    )
 
   return {
     async take(subject, limit, key) {
@@ -123,9 +135,10 @@ export function memoryRateLimiter(clock: Clock): RateLimiter {
         accepted = ofKey.accepted
       }
       if (accepted) counts[kind].set(id, taken.held)
-      return { accepted, secondsLeft: secondsLeft(now), allowance: viewOf(subject, limit, key) }
+      const isKeyFull = !accepted && taken.accepted
+      return { accepted, isKeyFull, secondsLeft: secondsLeft(now), ...viewOf(subject, limit, key) }
     },
-    peek: async (subject, limit) => ({ allowance: viewOf(subject, limit, undefined) }),
+    peek: async (subject, limit) => viewOf(subject, limit, undefined),
   }
 }
 

@@ -1,7 +1,7 @@
 import {
   allowance,
   secondsLeft,
-  tighter,
+  viewBy,
   windowAt,
   type KeyRate,
   type RateDecision,
@@ -43,11 +43,15 @@ export function redisRateLimiter(link: RedisLink, clock: Clock): RateLimiter {
     aheadMs = nowMs - clock.now()
     const window = windowAt(nowMs)
     const ofSubject = allowance({ window, count }, limit, nowMs)
-    const left = key ? tighter(ofSubject, allowance({ window, count: keyCount }, key.limit, nowMs)) : ofSubject
+    const ofKey = key && allowance({ window, count: keyCount }, key.limit, nowMs)
     return {
       accepted: accepted === 1,
+      isKeyFull: accepted !== 1 && count < limit,
       secondsLeft: secondsLeft(nowMs),
-      allowance: () => left,
+      ...viewBy(
+        () => ofSubject,
+        () => ofKey,
+      ),
     }
   }
 

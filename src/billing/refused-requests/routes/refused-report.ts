@@ -81,7 +81,7 @@ export function refusedReportSchema({ withWorkspaces }: { withWorkspaces: boolea
         param: nullable(Type.String(), 'The field that it is about.'),
         reason: Type.String({
           description: 'Never what the caller sent.',
-          example: 'Too many requests in this minute. Try again in 12 s.',
+          example: 'Too many requests in this minute: the workspace may send 600. Try again in 12 s.',
         }),
       }),
       { description: 'The newest first. Of each error code, the 20 newest of a workspace are kept, for 31 days.' },

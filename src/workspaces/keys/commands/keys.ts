@@ -1,11 +1,11 @@
 import { keyList, oneKey, type KeyList, type KeyView } from '../key-list.ts'
-import type { Accounts, ChangedKey } from '../../accounts.ts'
+import type { ChangedKey } from '../../accounts.ts'
 import type { GivenLimits } from '../key-store.ts'
-import { amountIn } from '../key-limits.ts'
+import { amountIn, requireModels } from '../key-limits.ts'
 import { counted } from '../../../shared/counts.ts'
 import { endOf } from '../../../shared/period.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
-import { parseFlags, UsageError, withStore, type Command, type Flags } from '../../../cli/command.ts'
+import { parseFlags, UsageError, withStore, type Command, type Flags, type OpenedStore } from '../../../cli/command.ts'
 import { renderFields, renderTable, type Column } from '../../../cli/terminal/table.ts'
 import { dayText, minuteText, ZONE } from '../../../cli/terminal/times.ts'
 import type { View } from '../../../cli/terminal/view.ts'
@@ -33,6 +33,9 @@ take effect immediately, also in a running service.
   --limit N        how many keys to list, 1 to 10000; by default 1000
   --before ID      continue after the key with this id
 
+  --manage-keys yes|no     whether the key may manage keys of its workspace with
+                           /api/v1/keys, none of which may do more than itself
+
 Limits of a key:
   --requests-per-minute N  within the limit of its workspace; "none" removes it
   --spend-per-day AUD      what the key may spend in a day in Sydney, excluding
@@ -54,6 +57,7 @@ Limits of a key:
         all: 'boolean',
         limit: 'string',
         before: 'string',
+        'manage-keys': 'string',
         'requests-per-minute': 'string',
         'spend-per-day': 'string',
         'spend-per-month': 'string',
@@ -71,16 +75,19 @@ Limits of a key:
         const expires = flags.text('expires')
         const expiresAt = expires === undefined ? undefined : endOf('expires', expires)
         const limits = limitsIn(flags)
-        return withStore(flags, { changes: true }, async ({ accounts, record }) => {
+        return withStore(flags, { changes: true }, async ({ accounts, config, record }) => {
+          if (limits.given.allowedModels) {
+            requireModels(limits.given, config.catalog.read(), accounts.workspace(workspace).name)
+          }
           const name = flags.text('name')
           const created = await record(
             {
               action: 'createKey',
               subject: '',
-              body: { workspace, name, expires_at: expires, ...limits.body },
+              body: { workspace, name, expires_at: expires, manage_keys: rightIn(flags), ...limits.body },
               state: async () => undefined,
             },
-            () => accounts.createKey(workspace, { name, expiresAt, ...limits.given }),
+            () => accounts.createKey(workspace, { name, expiresAt, manageKeys: rightIn(flags), ...limits.given }),
           )
           flags.print(
             created,
@@ -109,18 +116,22 @@ Limits of a key:
         const name = flags.text('name')
         const expires = flags.text('expires')
         const limits = limitsIn(flags)
-        if (name === undefined && expires === undefined && Object.keys(limits.body).length === 0) {
+        const manageKeys = rightIn(flags)
+        const hasMore = expires !== undefined || manageKeys !== undefined || Object.keys(limits.body).length > 0
+        if (name === undefined && !hasMore) {
           throw new UsageError('give something to change: --name, --expires or a limit such as --requests-per-minute N')
         }
         const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : endOf('expires', expires)
-        const body = { name, expires_at: expires === 'never' ? null : expires, ...limits.body }
-        return changeOne(flags, { id, action: 'changeKey', body }, (accounts) =>
-          accounts.changeKey(id, { name, expiresAt, ...limits.given }),
-        )
+        const body = { name, expires_at: expires === 'never' ? null : expires, manage_keys: manageKeys, ...limits.body }
+        return changeOne(flags, { id, action: 'changeKey', body }, async ({ accounts, config }) => {
+          const key = limits.given.allowedModels && (await accounts.key(id))
+          if (key) requireModels(limits.given, config.catalog.read(), accounts.workspace(key.workspaceId).name)
+          return accounts.changeKey(id, { name, expiresAt, manageKeys, ...limits.given })
+        })
       }
       case 'revoke':
         if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
-        return changeOne(flags, { id, action: 'revokeKey', body: undefined }, (accounts) => accounts.revokeKey(id))
+        return changeOne(flags, { id, action: 'revokeKey', body: undefined }, ({ accounts }) => accounts.revokeKey(id))
       default:
         throw new UsageError('choose an action: create, list, set or revoke')
     }
@@ -150,6 +161,12 @@ function limitsIn(flags: Flags): { readonly body: object; readonly given: GivenL
   return { body: Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)), given }
 }
 
+function rightIn(flags: Flags): boolean | undefined {
+  const text = flags.text('manage-keys')
+  if (text === undefined || text === 'yes' || text === 'no') return text === undefined ? undefined : text === 'yes'
+  throw new UsageError('--manage-keys is yes or no')
+}
+
 function noneOr(text: string | undefined): string | null | undefined {
   return text === 'none' ? null : text
 }
@@ -163,15 +180,16 @@ function listIn(flags: Flags, name: string): readonly string[] | null | undefine
 function changeOne(
   flags: Flags,
   { id, ...change }: { readonly id: string; readonly action: string; readonly body: object | undefined },
-  act: (accounts: Accounts) => Promise<ChangedKey>,
+  act: (books: OpenedStore) => Promise<ChangedKey>,
 ): Promise<void> {
-  return withStore(flags, { changes: true }, async ({ accounts, store, record }) => {
+  return withStore(flags, { changes: true }, async (books) => {
+    const { accounts, store, record } = books
     const state = async (): Promise<KeyView | undefined> => {
       const key = await accounts.key(id)
       return key && oneKey({ accounts, store }, key)
     }
     const changed = await record({ ...change, subject: id, state }, async () =>
-      oneKey({ accounts, store }, (await act(accounts)).key),
+      oneKey({ accounts, store }, (await act(books)).key),
     )
     flags.print(changed, (view) => keyText(changed, view))
   })
@@ -225,6 +243,7 @@ function keyText(key: KeyView, view: View): string {
       ['expires', time(key.expires_at)],
       ['last used', time(key.last_used_at) ?? 'never'],
       ['revoked', time(key.revoked)],
+      ['manages keys', key.manage_keys ? 'yes' : null],
       [
         'rate limit',
         key.requests_per_minute === null ? null : `${counted(key.requests_per_minute, 'request')} per minute`,

@@ -7,6 +7,8 @@ import { sydneyMonth } from '../../../shared/money/sydney-time.ts'
 import type { Action } from '../../../operate/audit/recorded.ts'
 import type { SignedIn } from '../../sessions/workspace-sessions.ts'
 import type { ApiKey, Caller } from '../../workspace.ts'
+import { requireModels } from '../key-limits.ts'
+import type { Catalog } from '../../../catalog/catalog.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { KeyStore } from '../key-store.ts'
 import type { UsageStore } from '../../../billing/usage/usage-store.ts'
@@ -20,6 +22,7 @@ import {
   limitsExample,
   limitSchemas,
   keyLimitsIn,
+  manageKeysSchema,
   redactedKeySchema,
 } from './keys.ts'
 import { jsonResponse } from '../../../server/route.ts'
@@ -30,9 +33,10 @@ export interface ConsoleKeysParts {
   readonly accounts: Accounts
   readonly reader: UsageStore & Pick<KeyStore, 'keysLastUsed'>
   readonly clock: Clock
+  readonly catalog: Catalog
 }
 
-const keySchema = Type.Object({
+const consoleKeySchema = Type.Object({
   id: Type.String(),
   redacted: redactedKeySchema,
   name: nullable(Type.String()),
@@ -40,6 +44,7 @@ const keySchema = Type.Object({
   expires_at: nullable(Type.String()),
   last_used_at: nullable(Type.String()),
   revoked: nullable(Type.String()),
+  manage_keys: manageKeysSchema,
   ...limitSchemas,
   is_current: Type.Boolean({ description: 'Whether this session was opened with it.' }),
   requests: Type.Integer({ description: 'In this month, like the figures below.' }),
@@ -48,7 +53,7 @@ const keySchema = Type.Object({
   amount: Type.String({ description: 'AUD, excluding GST.' }),
 })
 
-const keyExample = {
+const consoleKeyExample = {
   id: 'key_7f3a9c21',
   redacted: 'weir_…x7Qa',
   name: 'website',
@@ -56,6 +61,7 @@ const keyExample = {
   expires_at: null,
   last_used_at: '2026-11-15T22:10:00.000Z',
   revoked: null,
+  manage_keys: false,
   ...limitsExample,
   is_current: true,
   requests: 12,
@@ -79,7 +85,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         before: Type.Optional(Type.String({ description: "The 'next' of the previous page." })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: '1 to 500, by default 100.' })),
       }),
-      response: jsonResponse(pageSchema(keySchema), { object: 'list', data: [keyExample], next: null }),
+      response: jsonResponse(pageSchema(consoleKeySchema), { object: 'list', data: [consoleKeyExample], next: null }),
       errors: [],
       async answer({ exchange, query: { state, before, limit = 100 }, session: { caller } }) {
         const { accounts, reader, clock } = parts
@@ -113,12 +119,13 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         expires_at: Type.Optional(
           Type.String({ maxLength: 64, description: 'The last day in Sydney, such as 2027-06-30.' }),
         ),
+        manage_keys: Type.Optional(manageKeysSchema),
         ...limitFields,
       }),
       example: { name: 'website' },
       response: jsonResponse(
         Type.Object({ id: Type.String(), key: Type.String(), name: Type.String() }),
-        { id: keyExample.id, key: 'weir_…', name: 'website' },
+        { id: consoleKeyExample.id, key: 'weir_…', name: 'website' },
         201,
       ),
       errors: ['invalid_value', 'key_not_allowed'],
@@ -131,10 +138,13 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         requireUnlimited(caller)
         const { name, expires_at: expires } = body
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
+        const limits = keyLimitsIn(body)
+        requireModels(limits, parts.catalog.models(), caller.workspace.name)
         const { id, key } = await parts.accounts.createKey(caller.workspace.id, {
           name,
           expiresAt,
-          ...keyLimitsIn(body),
+          manageKeys: body.manage_keys,
+          ...limits,
         })
         exchange.sendJson(JSON.stringify({ id, key, name }), 201)
       },
@@ -145,19 +155,21 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       id: 'changeKey',
       summary: 'Change a key',
       description: 'Changes the name, the expiry or the limits of a key. Fields that are left out stay as they are.',
-      parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
+      parameters: { id: { description: 'The id of a key.', example: consoleKeyExample.id } },
       body: keyChangeSchema,
       example: { name: 'website', expires_at: '2027-06-30' },
       response: jsonResponse(
         Type.Object({ id: Type.String(), name: nullable(Type.String()), expires_at: nullable(Type.String()) }),
-        { id: keyExample.id, name: 'website', expires_at: '2027-06-30T14:00:00.000Z' },
+        { id: consoleKeyExample.id, name: 'website', expires_at: '2027-06-30T14:00:00.000Z' },
       ),
       errors: ['not_found', 'conflict', 'key_not_allowed'],
       action: ({ parameters, session }) => actionOn(parts, 'changeKey', parameters.id, session),
       async answer({ exchange, parameters: { id }, body, session: { caller } }) {
         requireUnlimited(caller)
         await ownKey(parts, caller, id)
-        const { name, expiresAt } = (await parts.accounts.changeKey(id, keyChangeOf(body))).key
+        const change = keyChangeOf(body)
+        requireModels(change, parts.catalog.models(), caller.workspace.name)
+        const { name, expiresAt } = (await parts.accounts.changeKey(id, change)).key
         const expires = expiresAt === null ? null : new Date(expiresAt).toISOString()
         exchange.sendJson(JSON.stringify({ id, name, expires_at: expires }))
       },
@@ -168,9 +180,9 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       id: 'endKey',
       summary: 'Revoke a key',
       description: 'The next request with the key is refused, and sessions that it opened end.',
-      parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
+      parameters: { id: { description: 'The id of a key.', example: consoleKeyExample.id } },
       response: jsonResponse(Type.Object({ id: Type.String(), revoked: Type.String() }), {
-        id: keyExample.id,
+        id: consoleKeyExample.id,
         revoked: '2026-11-16T01:00:00.000Z',
       }),
       errors: ['not_found'],
@@ -202,7 +214,11 @@ function actionOn(parts: ConsoleKeysParts, action: string, id: string, { caller 
 }
 
 /** A key of another workspace gets the same answer as one that does not exist. */
-async function ownKey({ accounts }: ConsoleKeysParts, { workspace }: Caller, id: string): Promise<ApiKey> {
+export async function ownKey(
+  { accounts }: Pick<ConsoleKeysParts, 'accounts'>,
+  { workspace }: Caller,
+  id: string,
+): Promise<ApiKey> {
   const key = await accounts.key(id)
   if (key?.workspaceId === workspace.id) return key
   throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })

@@ -1,10 +1,11 @@
 import { Type, type Static } from 'typebox'
 import type { Accounts } from '../../accounts.ts'
 import { keyList, oneKey } from '../key-list.ts'
-import { ALLOWED_MAX, amountIn, limitedEndpoints, REQUESTS_PER_MINUTE_MAX } from '../key-limits.ts'
+import { ALLOWED_MAX, amountIn, limitedEndpoints, requireModels, REQUESTS_PER_MINUTE_MAX } from '../key-limits.ts'
 import type { PicoAud } from '../../../shared/money/money.ts'
 import { requireSomething } from '../../routes/require-something.ts'
 import { endOf } from '../../../shared/period.ts'
+import type { Catalog } from '../../../catalog/catalog.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { KeyChange, KeyStore } from '../key-store.ts'
 import { EXAMPLE_MODEL, nullable, pageSchema, unreachedSchema, workspaceName } from '../../../server/common-schema.ts'
@@ -81,7 +82,12 @@ function amountOf(param: string, text: string | null | undefined): PicoAud | nul
   return typeof text === 'string' ? amountIn(param, text) : text
 }
 
-const keySchema = Type.Object({
+export const manageKeysSchema = Type.Boolean({
+  description:
+    'Whether the key may manage keys of its workspace with /api/v1/keys. These may do no more than the key itself.',
+})
+
+export const keySchema = Type.Object({
   id: Type.String(),
   redacted: redactedKeySchema,
   workspace: Type.String({ description: 'The name of the workspace.' }),
@@ -90,17 +96,19 @@ const keySchema = Type.Object({
   expires_at: nullable(Type.String(), 'When the key expires; null if it does not.'),
   last_used_at: nullable(Type.String(), 'When the key was last used for a request that reached an engine.'),
   revoked: nullable(Type.String(), 'When the key was revoked; null while it is valid.'),
+  manage_keys: manageKeysSchema,
   ...limitSchemas,
 })
 
 const changedKeySchema = Type.Object({ ...keySchema.properties, unreached: unreachedSchema })
 
-const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' })
+export const keyName = Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' })
 const LAST_DAY = 'The last day in Sydney, such as 2027-06-30, or a time with its offset.'
-const lastDay = Type.String({ maxLength: 64, description: LAST_DAY })
+export const lastDay = Type.String({ maxLength: 64, description: LAST_DAY })
 
 /** Fields that are left out stay as they are. */
 export const keyChangeSchema = Type.Object({
+  manage_keys: Type.Optional(manageKeysSchema),
   name: Type.Optional(keyName),
   expires_at: Type.Optional(nullable(Type.String({ maxLength: 64 }), `${LAST_DAY} null: the key does not expire.`)),
   ...limitFields,
@@ -112,11 +120,12 @@ export function keyChangeOf(body: Static<typeof keyChangeSchema>): KeyChange {
   return {
     name,
     expiresAt: typeof expires === 'string' ? endOf('expires_at', expires) : expires,
+    manageKeys: body.manage_keys,
     ...keyLimitsIn(body),
   }
 }
 
-const createdKeySchema = Type.Object({
+export const createdKeySchema = Type.Object({
   id: Type.String(),
   key: Type.String({ description: 'The key itself. It is shown only now, and stored nowhere.' }),
   workspace: Type.String(),
@@ -124,7 +133,7 @@ const createdKeySchema = Type.Object({
   expires_at: Type.Optional(Type.String()),
 })
 
-const keyExample = {
+export const keyExample = {
   id: 'key_7f3a9c21',
   redacted: 'weir_…x7Qa',
   workspace: 'acme',
@@ -133,6 +142,7 @@ const keyExample = {
   expires_at: null,
   last_used_at: '2026-11-15T22:10:00.000Z',
   revoked: null,
+  manage_keys: false,
   ...limitsExample,
 }
 
@@ -140,9 +150,10 @@ interface KeyParts {
   readonly accounts: Accounts
   readonly store: Pick<KeyStore, 'keysLastUsed'>
   readonly clock: Clock
+  readonly catalog: Catalog
 }
 
-export function keyRoutes({ accounts, store, clock }: KeyParts): readonly OperatorRoute[] {
+export function keyRoutes({ accounts, store, clock, catalog }: KeyParts): readonly OperatorRoute[] {
   async function stateOf({ parameters: { id } }: { readonly parameters: { readonly id: string } }) {
     const key = await accounts.key(id)
     return key && oneKey({ accounts, store }, key)
@@ -180,6 +191,7 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
         workspace: workspaceName,
         name: Type.Optional(keyName),
         expires_at: Type.Optional(lastDay),
+        manage_keys: Type.Optional(manageKeysSchema),
         ...limitFields,
       }),
       example: { workspace: 'acme', name: 'website' },
@@ -193,12 +205,16 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
         const { workspace, name, expires_at: expires } = body
         // null counts as absent, as in every body.
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
-        exchange.sendJson(
-          JSON.stringify(
-            await accounts.createKey(workspace, { name: name || undefined, expiresAt, ...keyLimitsIn(body) }),
-          ),
-          201,
-        )
+        const limits = keyLimitsIn(body)
+        requireModels(limits, catalog.models(), accounts.workspace(workspace).name)
+        const manageKeys = body.manage_keys ?? false
+        const created = await accounts.createKey(workspace, {
+          name: name || undefined,
+          expiresAt,
+          manageKeys,
+          ...limits,
+        })
+        exchange.sendJson(JSON.stringify(created), 201)
       },
     }),
     operatorRoute({
@@ -219,7 +235,10 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
       errors: ['not_found', 'conflict'],
       state: stateOf,
       async answer({ exchange, parameters, body }) {
-        const { key, unreached } = await accounts.changeKey(parameters.id, keyChangeOf(body))
+        const change = keyChangeOf(body)
+        const changed = await accounts.key(parameters.id)
+        if (changed) requireModels(change, catalog.models(), accounts.workspace(changed.workspaceId).name)
+        const { key, unreached } = await accounts.changeKey(parameters.id, change)
         exchange.sendJson(JSON.stringify({ ...(await oneKey({ accounts, store }, key)), unreached }))
       },
     }),

@@ -149,7 +149,7 @@ function signInRoute(parts: ConsoleSessionParts): OpenRoute {
       description: 'With an API key or the secret of a one-time link. Sets the cookie of the session.',
       request: { contentType: 'application/json', schema: signInSchema, example: { key: 'weir_…' } },
       response: jsonResponse(sessionSchema),
-      errors: [...bodyErrors, 'missing_api_key', 'invalid_api_key', 'rate_limit_exceeded'],
+      errors: [...bodyErrors, 'missing_api_key', 'invalid_api_key', 'key_not_allowed', 'rate_limit_exceeded'],
     },
     async answer(exchange) {
       if (!isOwnPage(exchange))
@@ -163,6 +163,10 @@ function signInRoute(parts: ConsoleSessionParts): OpenRoute {
         : sessions.signInWithKey(key.trim(), exchange.address))
       const session = opened && (await sessions.find(opened.token))
       if (!session) throw refusal(key !== undefined)
+      if (session.caller.rules?.allowsAddress(exchange.address) === false) {
+        await sessions.end(opened.token)
+        throw new ApiError('key_not_allowed', `This API key may not be used from ${exchange.address}.`)
+      }
       const headers = cookieHeaders(exchange, 'weir_session', opened.token)
       exchange.send(200, 'application/json', await sessionJson(parts, session), headers)
     },

@@ -1,0 +1,2 @@
+-- 1: the key may create, change and revoke keys of its workspace that may do no more than itself.
+ALTER TABLE api_keys ADD COLUMN manage_keys INTEGER NOT NULL DEFAULT 0;
