@@ -1920,7 +1920,7 @@ export const operations = {
   setWorkspacePrice: ['PUT', '/admin/v1/workspaces/{workspace}/prices/{model}', ['operator']],
   clearWorkspacePrice: ['DELETE', '/admin/v1/workspaces/{workspace}/prices/{model}', ['operator']],
   listUsage: ['GET', '/admin/v1/usage', ['operator', 'finance', 'viewer']],
-  listCacheUse: ['GET', '/admin/v1/usage/cache', ['operator', 'viewer']],
+  listCacheUse: ['GET', '/admin/v1/usage/cache', ['operator', 'finance', 'viewer']],
   listRefused: ['GET', '/admin/v1/usage/refused', ['operator', 'finance', 'viewer']],
   getUsage: ['GET', '/admin/v1/usage/{request_id}', ['operator', 'finance', 'viewer']],
   correctUsage: ['POST', '/admin/v1/usage/{request_id}/correct', ['operator']],

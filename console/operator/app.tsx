@@ -80,7 +80,7 @@ export function App() {
         name="operator"
         pages={pages}
         finder={placeFinder}
-        who={session.person === null ? undefined : `${session.person} (${session.roles.join(', ')})`}
+        who={session.person === null ? undefined : `${session.roles.join(', ')}: ${session.person}`}
         note={session.roles.includes('operator') ? undefined : noteFor(session.roles)}
         foot={
           <button type="button" onClick={() => void signOut()}>

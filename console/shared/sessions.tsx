@@ -69,9 +69,17 @@ export function SessionTable({
           keyOf={({ id }) => id}
           columns={[
             ...(hasPeople ? [who] : []),
-            { title: 'Console', cell: ({ workspace }) => workspace ?? 'Operator' },
-            { title: 'Role', cell: ({ roles }) => roles.map((role) => role.replace('_', ' ')).join(', ') },
-            { title: 'Since', cell: ({ started }) => <Moment at={started} /> },
+            {
+              title: 'Console',
+              cell: ({ workspace, roles }) => (
+                <>
+                  {workspace ?? 'Operator'}
+                  <br />
+                  <span class="small soft">{roles.map((role) => role.replace('_', ' ')).join(', ')}</span>
+                </>
+              ),
+            },
+            { title: 'Since', cell: ({ started }) => ago(started) },
             { title: 'Last used', cell: ({ last_used: at }) => ago(at) },
             { title: 'Ends', cell: ({ expires_at: at }) => <Moment at={at} /> },
             { title: 'Address', cell: ({ address }) => address ?? '–' },

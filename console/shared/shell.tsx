@@ -91,7 +91,11 @@ export function Shell({
             <Icon of={bookIcon} />
             API docs
           </a>
-          {who === undefined ? null : <p class="who">{who}</p>}
+          {who === undefined ? null : (
+            <p class="who" title={who}>
+              {who}
+            </p>
+          )}
           {foot}
           <SchemeSwitch />
         </div>

@@ -27,7 +27,7 @@ export function SignIn({
   find: () => Promise<void>
 }) {
   const { provider, problem: providerProblem } = document.getElementById('app')?.dataset ?? {}
-  const [problem, setProblem] = useState(hasEnded ? undefined : (linkProblem ?? providerProblem))
+  const [problem, setProblem] = useState(linkProblem)
   const [isBusy, setBusy] = useState(false)
 
   async function submit(event: SubmitEvent): Promise<void> {
@@ -67,15 +67,21 @@ export function SignIn({
     <form class="panel stack" onSubmit={(event) => void submit(event)}>
       <Mark />
       <h1>{title}</h1>
-      <p class="soft">{hasEnded ? 'Your session has ended. Sign in again to go on.' : about}</p>
+      {hasEnded ? <p class="soft">Your session has ended. Sign in again to go on.</p> : null}
       {provider === undefined ? null : (
         <>
+          {hasEnded || providerProblem === undefined ? null : (
+            <div class="notice bad" role="alert">
+              {providerProblem}
+            </div>
+          )}
           <button type="button" class="primary" onClick={leave}>
             Sign in with {provider}
           </button>
           <p class="or">or</p>
         </>
       )}
+      {hasEnded ? null : <p class="soft">{about}</p>}
       <label>
         {label}
         <input

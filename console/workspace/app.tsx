@@ -68,7 +68,7 @@ function Member({ session: { workspace, workspaces, person, role } }: { session:
       name={workspace}
       pages={pages.filter(({ path }) => path !== '/console/invoices' || may('invoices'))}
       finder={placeFinder}
-      who={person === null ? undefined : `${person} (${role.replace('_', ' ')})`}
+      who={person === null ? undefined : `${role.replace('_', ' ')}: ${person}`}
       foot={
         <>
           {workspaces.length < 2 ? null : (

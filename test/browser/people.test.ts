@@ -72,7 +72,7 @@ describe('a member', () => {
     await page.getByText('Its administrators create and change them.').waitFor()
     assert.equal(await page.getByRole('button', { name: 'Create a key' }).count(), 0)
     assert.equal(await page.getByRole('link', { name: 'Invoices' }).count(), 0)
-    await page.getByText('Ada Lovelace, ada@example.com (member)').waitFor()
+    await page.getByText('member: Ada Lovelace, ada@example.com').waitFor()
     await assertAccessible(page)
 
     stage.engine.script = { tokens: ['It ', 'is ', 'Paris.'] }
@@ -82,7 +82,7 @@ describe('a member', () => {
     await page.getByText('It is Paris.').waitFor()
 
     await page.getByLabel('Workspace').selectOption('other')
-    await page.getByText('(workspace admin)').waitFor()
+    await page.getByText('workspace admin: Ada Lovelace').waitFor()
     await page.getByRole('link', { name: 'Invoices' }).waitFor()
     await page.getByRole('link', { name: 'Sessions' }).click()
     await page.getByRole('heading', { name: 'Sessions' }).waitFor()
@@ -157,6 +157,9 @@ describe('in the operator’s console', () => {
     await page.getByRole('heading', { name: 'Usage' }).waitFor()
     const pages = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
     assert.deepEqual(pages, ['Workspaces', 'Usage', 'Requests', 'Invoices', 'Reconcile'])
+    await page.goto(`${operatorUrl}/console/workspaces/default`)
+    await page.getByRole('heading', { name: 'The last 30 days' }).waitFor()
+    assert.equal(await page.getByRole('heading', { name: 'Keys' }).count(), 0)
     await assertAccessible(page)
     assert.deepEqual(page.problems, [])
     await context.close()
@@ -171,7 +174,7 @@ describe('in the operator’s console', () => {
     const { page, context } = visitor
     await signIn(visitor, `${operatorUrl}/console/sessions`)
     await page.getByRole('heading', { name: 'Sessions' }).waitFor()
-    await page.getByRole('row').filter({ hasText: 'member' }).first().getByRole('button').click()
+    await page.getByRole('row').filter({ hasText: 'default' }).first().getByRole('button').click()
     await assertAccessible(page)
     await page.getByRole('button', { name: 'End the session', exact: true }).click()
     await member.page.getByText('Your session has ended').waitFor()

@@ -6,7 +6,7 @@ import { time } from '../../shared/format.ts'
 import { amount, Field, Form } from '../../shared/form.tsx'
 import { Copy, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Workspace } from '../api.ts'
-import { May } from '../session.tsx'
+import { may, May } from '../session.tsx'
 import { lanePath } from '../paths.ts'
 import { WorkspaceUse } from '../workspace-use.tsx'
 
@@ -18,7 +18,7 @@ export function WorkspacePage() {
       const [workspace, prices, engines] = await Promise.all([
         api('getWorkspace', { path: { workspace: name }, signal }),
         api('listWorkspacePrices', { path: { workspace: name }, signal }),
-        api('listEngines', { signal }),
+        may('listEngines') ? api('listEngines', { signal }) : { data: [] },
       ])
       const models = [...new Set(engines.data.map(({ model }) => model))]
       const lanes = engines.data.filter(({ workspace }) => workspace === name).map(({ lane }) => lane)
@@ -37,7 +37,7 @@ export function WorkspacePage() {
             <WorkspaceUse of={workspace} />
             <Settings key={workspace.id} of={workspace} changed={loaded.reload} />
             <Prices of={prices} workspace={name} models={models} changed={loaded.reload} />
-            <section class="stack" aria-labelledby="lanes">
+            <section class="stack" aria-labelledby="lanes" hidden={!may('listEngines')}>
               <h2 id="lanes">Reserved capacity</h2>
               {lanes.length === 0 ? <p class="soft">It has none. The catalog reserves it.</p> : null}
               {lanes.map((lane) => (
