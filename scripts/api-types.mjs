@@ -17,7 +17,8 @@ export function apiTypes(document, base) {
   }`
   })
   const table = operations.map(
-    ({ path, method, operation }) => `  ${operation.operationId}: ['${method.toUpperCase()}', '${path}'],`,
+    ({ path, method, operation: { operationId, 'x-roles': roles } }) =>
+      `  ${operationId}: ['${method.toUpperCase()}', '${path}'${roles ? `, ${JSON.stringify(roles)}` : ''}],`,
   )
   return `// Written by npm run references from the OpenAPI document.
 
@@ -27,7 +28,7 @@ ${types.join('\n')}
 
 export const operations = {
 ${table.join('\n')}
-} as const satisfies Record<keyof Operations, readonly [method: string, path: string]>
+} as const satisfies Record<keyof Operations, readonly [method: string, path: string, roles?: readonly string[]]>
 `
 }
 

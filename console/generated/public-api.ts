@@ -1297,4 +1297,4 @@ export const operations = {
   usageRequestId: ['GET', '/api/v1/usage/{request_id}'],
   invoiceLine: ['GET', '/api/v1/invoices/{number}/lines/{line}'],
   invoiceRows: ['GET', '/api/v1/invoices/{number}/rows/{line}'],
-} as const satisfies Record<keyof Operations, readonly [method: string, path: string]>
+} as const satisfies Record<keyof Operations, readonly [method: string, path: string, roles?: readonly string[]]>

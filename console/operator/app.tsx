@@ -1,4 +1,5 @@
 import { LocationProvider, Route, Router } from 'preact-iso/router'
+import type { Operations } from '../generated/operator-api.ts'
 import { isSignedOut } from '../shared/client.ts'
 import { Icon } from '../shared/icon.tsx'
 import {
@@ -12,6 +13,7 @@ import {
   logIcon,
   organizationIcon,
   packageIcon,
+  peopleIcon,
   pulseIcon,
   serverIcon,
   signOutIcon,
@@ -19,7 +21,7 @@ import {
 } from '../shared/icons.ts'
 import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
-import { Shell } from '../shared/shell.tsx'
+import { Shell, type NavigationEntry } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { CatalogPage } from './pages/catalog.tsx'
@@ -39,27 +41,38 @@ import { UsagePage } from './pages/usage.tsx'
 import { WorkspacePage } from './pages/workspace.tsx'
 import { WorkspacesPage } from './pages/workspaces.tsx'
 import { placeFinder } from './places.ts'
-import { isSignedIn, linkProblem, signIn, signOut } from './session.ts'
+import { SessionsPage } from './pages/sessions.tsx'
+import { current, findSession, linkProblem, may, signIn, signOut } from './session.tsx'
 
-const pages = [
-  { path: '/console', title: 'Overview', icon: homeIcon },
-  { path: '/console/queues', title: 'Queues', icon: stackIcon, heading: 'Serving' },
-  { path: '/console/engines', title: 'Engines', icon: cpuIcon },
-  { path: '/console/models', title: 'Models', icon: aiModelIcon },
-  { path: '/console/replicas', title: 'Replicas', icon: serverIcon },
-  { path: '/console/catalog', title: 'Catalog', icon: packageIcon },
-  { path: '/console/workspaces', title: 'Workspaces', icon: organizationIcon, heading: 'Customers' },
-  { path: '/console/keys', title: 'Keys', icon: keyIcon },
-  { path: '/console/usage', title: 'Usage', icon: graphIcon },
-  { path: '/console/requests', title: 'Requests', icon: pulseIcon },
-  { path: '/console/invoices', title: 'Invoices', icon: creditCardIcon, heading: 'Accounts' },
-  { path: '/console/reconcile', title: 'Reconcile', icon: checklistIcon },
-  { path: '/console/audit', title: 'Audit log', icon: logIcon },
-]
+/** Each page with the operation that it shows, which the person must be allowed to call. */
+const everyPage = [
+  { path: '/console', title: 'Overview', icon: homeIcon, call: 'operatorHealth' },
+  { path: '/console/queues', title: 'Queues', icon: stackIcon, heading: 'Serving', call: 'listQueues' },
+  { path: '/console/engines', title: 'Engines', icon: cpuIcon, call: 'listEngines' },
+  { path: '/console/models', title: 'Models', icon: aiModelIcon, call: 'listLocalModels' },
+  { path: '/console/replicas', title: 'Replicas', icon: serverIcon, call: 'listReplicas' },
+  { path: '/console/catalog', title: 'Catalog', icon: packageIcon, call: 'previewCatalog' },
+  {
+    path: '/console/workspaces',
+    title: 'Workspaces',
+    icon: organizationIcon,
+    heading: 'Customers',
+    call: 'listWorkspaces',
+  },
+  { path: '/console/keys', title: 'Keys', icon: keyIcon, call: 'listKeys' },
+  { path: '/console/usage', title: 'Usage', icon: graphIcon, call: 'usageReport' },
+  { path: '/console/requests', title: 'Requests', icon: pulseIcon, call: 'listRequests' },
+  { path: '/console/invoices', title: 'Invoices', icon: creditCardIcon, heading: 'Accounts', call: 'listInvoices' },
+  { path: '/console/reconcile', title: 'Reconcile', icon: checklistIcon, call: 'reconcile' },
+  { path: '/console/sessions', title: 'Sessions', icon: peopleIcon, call: 'listSessions' },
+  { path: '/console/audit', title: 'Audit log', icon: logIcon, call: 'auditLog' },
+] as const satisfies readonly (NavigationEntry & { readonly call: keyof Operations })[]
 
 export function App() {
-  if (isSignedIn.value === undefined) return <Opening />
-  if (!isSignedIn.value) return <Enter hasEnded={false} />
+  const session = current.value
+  if (session === undefined) return <Opening />
+  if (!session) return <Enter hasEnded={false} />
+  const pages = everyPage.filter(({ call }) => may(call))
   return (
     <LocationProvider scope="/console">
       {isSignedOut.value ? <Enter hasEnded /> : null}
@@ -67,6 +80,8 @@ export function App() {
         name="operator"
         pages={pages}
         finder={placeFinder}
+        who={session.person === null ? undefined : `${session.roles.join(', ')}: ${session.person}`}
+        note={session.roles.includes('operator') ? undefined : noteFor(session.roles)}
         foot={
           <button type="button" onClick={() => void signOut()}>
             <Icon of={signOutIcon} />
@@ -75,7 +90,7 @@ export function App() {
         }
       >
         <Router>
-          <Route path="/console" component={OverviewPage} />
+          <Route path="/console" component={may('operatorHealth') ? OverviewPage : UsagePage} />
           <Route path="/console/queues" component={QueuesPage} />
           <Route path="/console/queues/:lane+" component={QueuePage} />
           <Route path="/console/engines" component={EnginesPage} />
@@ -93,12 +108,21 @@ export function App() {
           <Route path="/console/invoices/drafts" component={DraftsPage} />
           <Route path="/console/invoices/:number" component={InvoicePage} />
           <Route path="/console/reconcile" component={ReconcilePage} />
+          <Route path="/console/sessions" component={SessionsPage} />
           <Route path="/console/audit" component={AuditPage} />
           <Route default component={NotFound} />
         </Router>
       </Shell>
     </LocationProvider>
   )
+}
+
+/** Why the person does not see what others see. */
+function noteFor(roles: readonly string[]): string {
+  const rest = 'Actions that need another role are left out.'
+  return roles.includes('finance')
+    ? `You have the role ${roles.join(' and ')}: you can work with invoices and payments. ${rest}`
+    : `You have the role ${roles.join(' and ')}: you can see everything, and change nothing. ${rest}`
 }
 
 function Enter({ hasEnded }: { hasEnded: boolean }) {
@@ -110,6 +134,7 @@ function Enter({ hasEnded }: { hasEnded: boolean }) {
       hasEnded={hasEnded}
       linkProblem={hasEnded ? undefined : linkProblem.value}
       enter={(token) => signIn({ token })}
+      find={findSession}
     />
   )
 }

@@ -1,6 +1,6 @@
 import { render } from 'preact'
 import { App } from './app.tsx'
-import { openSession } from './session.ts'
+import { openSession } from './session.tsx'
 
 void openSession()
 const root = document.getElementById('app')

@@ -2,13 +2,15 @@ import { aiModelIcon, keyIcon, organizationIcon } from '../shared/icons.ts'
 import type { PlaceFinder } from '../shared/palette.tsx'
 import { api } from './api.ts'
 import { lanePath, workspacePath } from './paths.ts'
+import { may } from './session.tsx'
 
 /** What the palette finds besides pages: the newest keys, and all models and workspaces. */
 export const placeFinder: PlaceFinder = {
   async known(signal) {
+    const nothing = { data: [] }
     const [engines, keys] = await Promise.all([
-      api('listEngines', { signal }),
-      api('listKeys', { query: { limit: 200 }, signal }),
+      may('listEngines') ? api('listEngines', { signal }) : nothing,
+      may('listKeys') ? api('listKeys', { query: { limit: 200 }, signal }) : nothing,
     ])
     return [
       ...engines.data.map(({ lane }) => ({

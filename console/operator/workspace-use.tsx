@@ -6,6 +6,7 @@ import { KeyState } from '../shared/keys.tsx'
 import { Amount, Empty, Figures, Meter, Ready, Table } from '../shared/parts.tsx'
 import { CostChart, RequestsChart } from '../shared/usage-charts.tsx'
 import { api, type Answer, type Workspace } from './api.ts'
+import { may } from './session.tsx'
 
 /** What a workspace uses: its month against its limits, its last 30 days, its keys and its invoices. */
 
@@ -22,7 +23,7 @@ export function WorkspaceUse({ of: workspace }: { of: Workspace }) {
       const [recent, month, keys, invoices] = await Promise.all([
         api('usageReport', { query: { ...of, from: sydneyDate(Date.now() - 29 * DAY_MS) }, signal }),
         api('usageReport', { query: { ...of, from: `${to.slice(0, 8)}01` }, signal }),
-        api('listKeys', { query: { workspace: name, limit: KEYS_SHOWN }, signal }),
+        may('listKeys') ? api('listKeys', { query: { workspace: name, limit: KEYS_SHOWN }, signal }) : undefined,
         api('listInvoices', { query: { workspace: name, limit: INVOICES_SHOWN }, signal }),
       ])
       return { recent, month: month.total, keys, invoices: invoices.data }
@@ -50,7 +51,7 @@ export function WorkspaceUse({ of: workspace }: { of: Workspace }) {
               </ChartGroup>
             )}
           </section>
-          <Keys of={keys} />
+          {keys ? <Keys of={keys} /> : null}
           <Invoices of={invoices} />
         </>
       )}
@@ -91,7 +92,7 @@ function Keys({ of: { data, next } }: { of: Answer<'listKeys'> }) {
     <section class="stack" aria-labelledby="keys">
       <div class="row apart">
         <h2 id="keys">Keys</h2>
-        <a href="/console/keys">{next === null ? 'Create or revoke keys' : 'All keys'}</a>
+        <a href="/console/keys">{next === null && may('revokeKey') ? 'Create or revoke keys' : 'All keys'}</a>
       </div>
       {data.length === 0 ? (
         <Empty icon={keyIcon} title="It has no keys">
@@ -128,7 +129,7 @@ function Invoices({ of: invoices }: { of: Answer<'listInvoices'>['data'] }) {
     <section class="stack" aria-labelledby="invoices">
       <div class="row apart">
         <h2 id="invoices">Invoices</h2>
-        <a href="/console/invoices">Issue one</a>
+        <a href="/console/invoices">{may('issueInvoice') ? 'Issue one' : 'All invoices'}</a>
       </div>
       {invoices.length === 0 ? (
         <p class="soft">It has none yet.</p>

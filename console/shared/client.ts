@@ -11,7 +11,7 @@ interface OperationTypes {
   readonly answer: unknown
 }
 
-type Table<Types> = Readonly<Record<keyof Types, readonly [method: string, path: string]>>
+type Table<Types> = Readonly<Record<keyof Types, readonly [method: string, path: string, roles?: readonly string[]]>>
 
 /** What to send: fields of the path and a body only where the operation has them. */
 export type Request<Operation extends OperationTypes> = {
@@ -28,6 +28,12 @@ export type Client<Types> = <Id extends keyof Types & string>(
       : [request: Request<Types[Id]>]
     : never
 ) => Promise<Types[Id] extends OperationTypes ? Types[Id]['answer'] : never>
+
+/** Whether people with one of these roles may call the operation. The service decides; this only spares them the refusal. */
+export function mayCall<Types>(operations: Table<Types>, id: keyof Types, held: readonly string[]): boolean {
+  const [, , roles] = operations[id]
+  return roles === undefined || roles.some((role) => held.includes(role))
+}
 
 /** An error of the API, or of the connection to it. */
 export class Failure extends Error {

@@ -42,6 +42,7 @@ export function KeysPage<Key extends KeyRow>({
   create,
   change,
   revoke,
+  mayChange,
 }: {
   about: string
   pages: Pages<Key, string>
@@ -54,19 +55,48 @@ export function KeysPage<Key extends KeyRow>({
   create: KeyMaker
   change: (key: Key, change: KeyChange) => Promise<void>
   revoke: { readonly act: (key: Key) => Promise<void>; readonly warning?: (key: Key) => string }
+  /** Whether the person may create, change and revoke keys. */
+  mayChange: boolean
 }) {
   const [question, setQuestion] = useState<Question<Key>>()
   const close = (): void => {
     setQuestion(undefined)
     pages.reload()
   }
+  const action: Column<Key> = {
+    title: 'Action',
+    isAction: true,
+    cell: (key) =>
+      key.revoked === null ? (
+        <div class="row-actions">
+          <button
+            type="button"
+            class="plain"
+            aria-label={`Change ${key.name ?? key.id}`}
+            onClick={() => setQuestion({ kind: 'change', key })}
+          >
+            Change
+          </button>
+          <button
+            type="button"
+            class="plain"
+            aria-label={`Revoke ${key.name ?? key.id}`}
+            onClick={() => setQuestion({ kind: 'revoke', key })}
+          >
+            Revoke
+          </button>
+        </div>
+      ) : null,
+  }
   return (
     <>
       <PageHead title="Keys" about={about}>
-        <button type="button" class="primary" onClick={() => setQuestion({ kind: 'create' })}>
-          <Icon of={plusIcon} />
-          Create a key
-        </button>
+        {mayChange ? (
+          <button type="button" class="primary" onClick={() => setQuestion({ kind: 'create' })}>
+            <Icon of={plusIcon} />
+            Create a key
+          </button>
+        ) : null}
       </PageHead>
       {filters}
       <Paged of={pages}>
@@ -74,10 +104,12 @@ export function KeysPage<Key extends KeyRow>({
           keys.length === 0 ? (
             <Empty icon={keyIcon} title="There are no keys here">
               Programs identify themselves with a key.
-              <button type="button" onClick={() => setQuestion({ kind: 'create' })}>
-                <Icon of={plusIcon} />
-                Create the first key
-              </button>
+              {mayChange ? (
+                <button type="button" onClick={() => setQuestion({ kind: 'create' })}>
+                  <Icon of={plusIcon} />
+                  Create the first key
+                </button>
+              ) : null}
             </Empty>
           ) : (
             <Table
@@ -108,31 +140,7 @@ export function KeysPage<Key extends KeyRow>({
                 },
                 { title: 'Last used', cell: (key) => ago(key.last_used_at) },
                 ...columns,
-                {
-                  title: 'Action',
-                  isAction: true,
-                  cell: (key) =>
-                    key.revoked === null ? (
-                      <div class="row-actions">
-                        <button
-                          type="button"
-                          class="plain"
-                          aria-label={`Change ${key.name ?? key.id}`}
-                          onClick={() => setQuestion({ kind: 'change', key })}
-                        >
-                          Change
-                        </button>
-                        <button
-                          type="button"
-                          class="plain"
-                          aria-label={`Revoke ${key.name ?? key.id}`}
-                          onClick={() => setQuestion({ kind: 'revoke', key })}
-                        >
-                          Revoke
-                        </button>
-                      </div>
-                    ) : null,
-                },
+                ...(mayChange ? [action] : []),
               ]}
             />
           )

@@ -21,6 +21,8 @@ export function Shell({
   name,
   pages,
   finder,
+  who,
+  note,
   foot,
   children,
 }: {
@@ -28,6 +30,10 @@ export function Shell({
   pages: readonly NavigationEntry[]
   /** Visitors find nothing: they are not signed in. */
   finder?: PlaceFinder
+  /** The person who is signed in; undefined after a key, a link or the operator token. */
+  who?: string | undefined
+  /** Above every page. */
+  note?: string | undefined
   foot: ComponentChildren
   children: ComponentChildren
 }) {
@@ -85,6 +91,11 @@ export function Shell({
             <Icon of={bookIcon} />
             API docs
           </a>
+          {who === undefined ? null : (
+            <p class="who" title={who}>
+              {who}
+            </p>
+          )}
           {foot}
           <SchemeSwitch />
         </div>
@@ -98,6 +109,7 @@ export function Shell({
             </button>
           </div>
         )}
+        {note === undefined ? null : <p class="notice small">{note}</p>}
         {children}
       </main>
     </div>

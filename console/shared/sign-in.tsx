@@ -14,6 +14,7 @@ export function SignIn({
   hasEnded,
   linkProblem,
   enter,
+  find,
 }: {
   title: string
   about: string
@@ -22,7 +23,10 @@ export function SignIn({
   /** Why the link in the address did not sign in. */
   linkProblem: string | undefined
   enter: (secret: string) => Promise<void>
+  /** Finds out whether the person has signed in meanwhile, in another tab. */
+  find: () => Promise<void>
 }) {
+  const { provider, problem: providerProblem } = document.getElementById('app')?.dataset ?? {}
   const [problem, setProblem] = useState(linkProblem)
   const [isBusy, setBusy] = useState(false)
 
@@ -42,11 +46,42 @@ export function SignIn({
     }
   }
 
+  useEffect(() => {
+    if (!hasEnded || provider === undefined) return undefined
+    const look = (): void => {
+      if (document.visibilityState === 'visible') void find().catch(() => {})
+    }
+    document.addEventListener('visibilitychange', look)
+    return () => document.removeEventListener('visibilitychange', look)
+  }, [])
+
+  /** In another tab if the page is open, because it keeps what was typed. */
+  function leave(): void {
+    const query = new URLSearchParams({ return: location.pathname + location.search })
+    const address = `/console/api/sign-in?${query.toString()}`
+    if (hasEnded) window.open(address, '_blank', 'noopener')
+    else location.assign(address)
+  }
+
   const form = (
     <form class="panel stack" onSubmit={(event) => void submit(event)}>
       <Mark />
       <h1>{title}</h1>
-      <p class="soft">{hasEnded ? 'Your session has ended. Sign in again to go on.' : about}</p>
+      {hasEnded ? <p class="soft">Your session has ended. Sign in again to go on.</p> : null}
+      {provider === undefined ? null : (
+        <>
+          {hasEnded || providerProblem === undefined ? null : (
+            <div class="notice bad" role="alert">
+              {providerProblem}
+            </div>
+          )}
+          <button type="button" class="primary" onClick={leave}>
+            Sign in with {provider}
+          </button>
+          <p class="or">or</p>
+        </>
+      )}
+      {hasEnded ? null : <p class="soft">{about}</p>}
       <label>
         {label}
         <input
@@ -55,7 +90,7 @@ export function SignIn({
           autocomplete="off"
           spellcheck={false}
           required
-          autofocus
+          autofocus={provider === undefined}
           aria-invalid={problem !== undefined}
           aria-describedby="problem"
         />
@@ -63,8 +98,12 @@ export function SignIn({
       <div id="problem" role="alert">
         {problem === undefined ? null : <div class="notice bad">{problem}</div>}
       </div>
-      <button class="primary" type="submit" disabled={isBusy}>
-        {isBusy ? 'Signing in …' : 'Sign in'}
+      <button class={provider === undefined ? 'primary' : ''} type="submit" disabled={isBusy}>
+        {isBusy
+          ? 'Signing in …'
+          : provider === undefined
+            ? 'Sign in'
+            : `Sign in with the ${label.replace('Operator', 'operator')}`}
       </button>
     </form>
   )

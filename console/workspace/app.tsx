@@ -8,6 +8,7 @@ import {
   graphIcon,
   homeIcon,
   keyIcon,
+  peopleIcon,
   pulseIcon,
   rocketIcon,
   signInIcon,
@@ -27,7 +28,9 @@ import { RequestPage, RequestsPage } from './pages/requests.tsx'
 import { StartPage } from './pages/start.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { placeFinder } from './places.ts'
-import { linkProblem, publicModels, session, signIn, signOut } from './session.ts'
+import { SessionsPage } from './pages/sessions.tsx'
+import { findSession, linkProblem, may, moveTo, publicModels, session, signIn, signOut } from './session.ts'
+import type { Session } from './api.ts'
 
 const pages = [
   { path: '/console', title: 'Overview', icon: homeIcon },
@@ -48,7 +51,7 @@ export function App() {
       {current !== null ? (
         <>
           {isSignedOut.value ? <Enter hasEnded /> : null}
-          <Member key={current.workspace} workspace={current.workspace} />
+          <Member key={current.workspace} session={current} />
         </>
       ) : publicModels.value ? (
         <Visitor />
@@ -59,17 +62,34 @@ export function App() {
   )
 }
 
-function Member({ workspace }: { workspace: string }) {
+function Member({ session: { workspace, workspaces, person, role } }: { session: Session }) {
   return (
     <Shell
       name={workspace}
-      pages={pages}
+      pages={pages.filter(({ path }) => path !== '/console/invoices' || may('invoices'))}
       finder={placeFinder}
+      who={person === null ? undefined : `${role.replace('_', ' ')}: ${person}`}
       foot={
-        <button type="button" onClick={() => void signOut()}>
-          <Icon of={signOutIcon} />
-          Sign out
-        </button>
+        <>
+          {workspaces.length < 2 ? null : (
+            <label class="workspace-choice">
+              Workspace
+              <select value={workspace} onChange={(event) => void moveTo(event.currentTarget.value)}>
+                {workspaces.map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            </label>
+          )}
+          <a href="/console/sessions">
+            <Icon of={peopleIcon} />
+            Sessions
+          </a>
+          <button type="button" onClick={() => void signOut()}>
+            <Icon of={signOutIcon} />
+            Sign out
+          </button>
+        </>
       }
     >
       <Router>
@@ -80,6 +100,7 @@ function Member({ workspace }: { workspace: string }) {
         <Route path="/console/models/:slug+" component={ModelPage} />
         <Route path="/console/playground" component={PlaygroundPage} />
         <Route path="/console/keys" component={KeysPage} />
+        <Route path="/console/sessions" component={SessionsPage} />
         <Route path="/console/usage" component={UsagePage} />
         <Route path="/console/requests" component={RequestsPage} />
         <Route path="/console/requests/:id" component={RequestPage} />
@@ -121,6 +142,7 @@ function Enter({ hasEnded }: { hasEnded: boolean }) {
       hasEnded={hasEnded}
       linkProblem={hasEnded ? undefined : linkProblem.value}
       enter={(key) => signIn({ key })}
+      find={findSession}
     />
   )
 }

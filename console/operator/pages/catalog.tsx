@@ -3,6 +3,7 @@ import { Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { May } from '../session.tsx'
 import { modelPath } from '../paths.ts'
 
 /** What the catalog file would change, before it is applied. */
@@ -62,16 +63,18 @@ export function CatalogPage() {
             ) : (
               <>
                 <Table caption="Changes" rows={changes.flatMap(rowsOf)} keyOf={({ key }) => key} columns={columns} />
-                <div class="row">
-                  <button type="button" class="primary" disabled={losses.length > 0} onClick={() => void take(false)}>
-                    Take the catalog
-                  </button>
-                  {losses.length > 0 ? (
-                    <button type="button" class="danger" onClick={() => void take(true)}>
-                      Take it with the losses
+                <May call="reloadCatalog">
+                  <div class="row">
+                    <button type="button" class="primary" disabled={losses.length > 0} onClick={() => void take(false)}>
+                      Take the catalog
                     </button>
-                  ) : null}
-                </div>
+                    {losses.length > 0 ? (
+                      <button type="button" class="danger" onClick={() => void take(true)}>
+                        Take it with the losses
+                      </button>
+                    ) : null}
+                  </div>
+                </May>
               </>
             )}
           </>

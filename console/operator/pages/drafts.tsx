@@ -6,6 +6,7 @@ import { count, date, exactAud, exactPicoAud, sydneyDate } from '../../shared/fo
 import { InvoiceView, invoiceStates } from '../../shared/invoice.tsx'
 import { Dialog, Empty, Facts, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { May } from '../session.tsx'
 
 /** The drafts of a month: reviewed one by one or together, and issued together. */
 
@@ -116,27 +117,29 @@ function Review({ period, drafts, reload }: { period: string; drafts: readonly D
         </Empty>
       ) : (
         <>
-          <div class="row">
-            <button
-              type="button"
-              class="primary"
-              disabled={chosen.length === 0 || progress !== undefined}
-              onClick={() => setConfirming(true)}
-            >
-              Issue {invoices(chosen.length)}, {sumOf(chosen.map(({ total }) => total))}
-            </button>
-            <button
-              type="button"
-              onClick={() =>
-                choose(
-                  possible.map(({ workspace }) => workspace),
-                  chosen.length < possible.length,
-                )
-              }
-            >
-              {chosen.length < possible.length ? 'Choose all' : 'Choose none'}
-            </button>
-          </div>
+          <May call="issueDrafts">
+            <div class="row">
+              <button
+                type="button"
+                class="primary"
+                disabled={chosen.length === 0 || progress !== undefined}
+                onClick={() => setConfirming(true)}
+              >
+                Issue {invoices(chosen.length)}, {sumOf(chosen.map(({ total }) => total))}
+              </button>
+              <button
+                type="button"
+                onClick={() =>
+                  choose(
+                    possible.map(({ workspace }) => workspace),
+                    chosen.length < possible.length,
+                  )
+                }
+              >
+                {chosen.length < possible.length ? 'Choose all' : 'Choose none'}
+              </button>
+            </div>
+          </May>
           <Table
             caption="Drafts"
             rows={drafts}

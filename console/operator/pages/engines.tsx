@@ -5,6 +5,7 @@ import { reloadKey } from '../../shared/live.ts'
 import { count, percent } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { may, May } from '../session.tsx'
 import { live } from '../live.ts'
 import { lanePath } from '../paths.ts'
 
@@ -100,9 +101,11 @@ function LeftDrained({ urls, forget }: { urls: readonly string[]; forget: (url: 
       {urls.map((url) => (
         <div key={url} class="address">
           <code class="small">{url}</code>
-          <button type="button" class="plain small" aria-label={`Forget ${url}`} onClick={() => forget(url)}>
-            Forget
-          </button>
+          <May call="undrainEngine">
+            <button type="button" class="plain small" aria-label={`Forget ${url}`} onClick={() => forget(url)}>
+              Forget
+            </button>
+          </May>
         </div>
       ))}
     </section>
@@ -126,7 +129,7 @@ function AddressLine({
       <code class="small">{url}</code>
       {up ? null : <State is="bad">Down</State>}
       {drained ? <State is="idle">{inFlight === 0 ? 'Drained' : `Draining, ${count(inFlight)} left`}</State> : null}
-      {isOurs ? null : (
+      {isOurs || !may('drainEngine') ? null : (
         <button
           type="button"
           class="plain small"

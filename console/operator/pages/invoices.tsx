@@ -16,6 +16,7 @@ import {
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Dialog, Empty, Facts, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { may, May } from '../session.tsx'
 import { lastMonth } from './drafts.tsx'
 import { WorkspaceField } from '../workspace-field.tsx'
 
@@ -142,7 +143,7 @@ function Preview({ issued }: { issued: () => void }) {
         <button type="submit" disabled={workspace.trim() === '' || period === '' || action.isRunning}>
           Preview
         </button>
-        {shown === undefined || shown.document.preview_id === null ? null : (
+        {shown === undefined || shown.document.preview_id === null || !may('issueInvoice') ? null : (
           <button type="button" class="primary" disabled={action.isRunning} onClick={() => setIssuing(true)}>
             Issue the invoice
           </button>
@@ -194,15 +195,19 @@ export function InvoicePage() {
               <a class="button" href={`/admin/v1/invoices/${number}?format=pdf`} target="_blank" rel="noreferrer">
                 PDF
               </a>
-              <button type="button" disabled={sending.isRunning} onClick={() => void sending.run(send)}>
-                {document.email === null ? 'Send by e-mail' : 'Send again'}
-              </button>
-              {document.adjusts === null ? (
+              <May call="sendInvoice">
+                <button type="button" disabled={sending.isRunning} onClick={() => void sending.run(send)}>
+                  {document.email === null ? 'Send by e-mail' : 'Send again'}
+                </button>
+              </May>
+              {document.adjusts === null && may('creditInvoice') ? (
                 <button type="button" onClick={() => setCrediting(true)}>
                   Credit
                 </button>
               ) : null}
-              {document.balance === null || Number(document.balance.amount_due) === 0 ? null : (
+              {document.balance === null ||
+              Number(document.balance.amount_due) === 0 ||
+              !may('recordPayment') ? null : (
                 <button type="button" class="primary" onClick={() => setPaying(true)}>
                   {document.balance.state === 'refund_due' ? 'Record a refund' : 'Record a payment'}
                 </button>
@@ -213,9 +218,11 @@ export function InvoicePage() {
             <InvoiceView
               of={document}
               paymentAction={(payment) => (
-                <button type="button" class="plain" onClick={() => setRemoved(payment)}>
-                  Remove
-                </button>
+                <May call="removePayment">
+                  <button type="button" class="plain" onClick={() => setRemoved(payment)}>
+                    Remove
+                  </button>
+                </May>
               )}
             />
             {isCrediting ? <Credit of={document} close={closeCredit} /> : null}

@@ -3,6 +3,7 @@ import { date } from '../../shared/format.ts'
 import { KeysPage as Keys } from '../../shared/keys.tsx'
 import { usePages } from '../../shared/pages.tsx'
 import { api } from '../api.ts'
+import { may } from '../session.tsx'
 import { WorkspaceField } from '../workspace-field.tsx'
 
 /** The keys of all workspaces, or of one. */
@@ -35,6 +36,7 @@ export function KeysPage() {
         },
         { title: 'Created', cell: ({ created }) => date(created) },
       ]}
+      mayChange={may('changeKey')}
       create={{
         fields: <WorkspaceField value={workspace} choose={setWorkspace} />,
         isReady: workspace.trim() !== '',

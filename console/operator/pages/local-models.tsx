@@ -5,6 +5,7 @@ import { useData } from '../../shared/data.ts'
 import { count, milliseconds, percent } from '../../shared/format.ts'
 import { Empty, Figures, PageHead, Ready, State, type Health } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { may } from '../session.tsx'
 import { modelPath } from '../paths.ts'
 
 /** The models that Weir can run on this machine: their downloads, their files, and whether they fit its memory. */
@@ -242,6 +243,7 @@ function Actions({
   remove: () => void
 }) {
   if (shipped && state === 'ready') return <div class="small soft">Part of Weir</div>
+  if (!may('pullModel')) return null
   const first = {
     ready: undefined,
     downloading: { title: 'Pause', act: pause },

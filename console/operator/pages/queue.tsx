@@ -8,6 +8,7 @@ import { counts, durations } from '../../shared/measures.ts'
 import { Field, Form } from '../../shared/form.tsx'
 import { Code, Empty, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Lane, type Sample } from '../api.ts'
+import { May } from '../session.tsx'
 import { live } from '../live.ts'
 import { modelPath } from '../paths.ts'
 
@@ -148,20 +149,22 @@ function SetByOperator({ lane, changed }: { lane: Answer<'getLaneLimits'>; chang
           { title: 'In the catalog', isNumber: true, cell: (name) => limitText(inFile[name]) },
         ]}
       />
-      <div class="row">
-        <button
-          type="button"
-          disabled={action.isRunning}
-          onClick={() =>
-            void action.run(async () => {
-              await api('clearLaneLimits', { path: { lane: lane.lane } })
-              changed()
-            })
-          }
-        >
-          Return to the catalog
-        </button>
-      </div>
+      <May call="clearLaneLimits">
+        <div class="row">
+          <button
+            type="button"
+            disabled={action.isRunning}
+            onClick={() =>
+              void action.run(async () => {
+                await api('clearLaneLimits', { path: { lane: lane.lane } })
+                changed()
+              })
+            }
+          >
+            Return to the catalog
+          </button>
+        </div>
+      </May>
       <Problem of={action} />
     </section>
   )
@@ -241,13 +244,15 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
         <>
           <Comparison of={result} />
           <div class="row">
-            <button
-              type="button"
-              disabled={action.isRunning}
-              onClick={() => void action.run(() => apply(result.proposed.limits))}
-            >
-              Set these limits
-            </button>
+            <May call="setLaneLimits">
+              <button
+                type="button"
+                disabled={action.isRunning}
+                onClick={() => void action.run(() => apply(result.proposed.limits))}
+              >
+                Set these limits
+              </button>
+            </May>
             <span role="status">{isSet ? 'The limits are in force.' : ''}</span>
           </div>
         </>

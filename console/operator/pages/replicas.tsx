@@ -6,6 +6,7 @@ import { bytesText } from '../../../src/shared/bytes-text.ts'
 import { count, milliseconds } from '../../shared/format.ts'
 import { Moment, PageHead, Ready, Stale, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { may } from '../session.tsx'
 import { live } from '../live.ts'
 
 /** The processes that make up the service, and how to drain one of them. */
@@ -62,7 +63,7 @@ export function ReplicasPage() {
                 {
                   title: 'Action',
                   cell: (replica) =>
-                    replica.draining ? null : (
+                    replica.draining || !may('drainReplica') ? null : (
                       <button
                         type="button"
                         class="plain"

@@ -6,6 +6,7 @@ import { time } from '../../shared/format.ts'
 import { amount, Field, Form } from '../../shared/form.tsx'
 import { Copy, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Workspace } from '../api.ts'
+import { may, May } from '../session.tsx'
 import { lanePath } from '../paths.ts'
 import { WorkspaceUse } from '../workspace-use.tsx'
 
@@ -17,7 +18,7 @@ export function WorkspacePage() {
       const [workspace, prices, engines] = await Promise.all([
         api('getWorkspace', { path: { workspace: name }, signal }),
         api('listWorkspacePrices', { path: { workspace: name }, signal }),
-        api('listEngines', { signal }),
+        may('listEngines') ? api('listEngines', { signal }) : { data: [] },
       ])
       const models = [...new Set(engines.data.map(({ model }) => model))]
       const lanes = engines.data.filter(({ workspace }) => workspace === name).map(({ lane }) => lane)
@@ -36,7 +37,7 @@ export function WorkspacePage() {
             <WorkspaceUse of={workspace} />
             <Settings key={workspace.id} of={workspace} changed={loaded.reload} />
             <Prices of={prices} workspace={name} models={models} changed={loaded.reload} />
-            <section class="stack" aria-labelledby="lanes">
+            <section class="stack" aria-labelledby="lanes" hidden={!may('listEngines')}>
               <h2 id="lanes">Reserved capacity</h2>
               {lanes.length === 0 ? <p class="soft">It has none. The catalog reserves it.</p> : null}
               {lanes.map((lane) => (
@@ -59,9 +60,11 @@ function ConsoleLink({ workspace }: { workspace: string }) {
   }
   if (!link) {
     return (
-      <button type="button" onClick={() => void issue()}>
-        Issue a link to its console
-      </button>
+      <May call="issueConsoleLink">
+        <button type="button" onClick={() => void issue()}>
+          Issue a link to its console
+        </button>
+      </May>
     )
   }
   return (
@@ -164,11 +167,13 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
       </div>
       <Problem of={action} />
       <div role="status">{isSaved ? <div class="notice">Saved.</div> : null}</div>
-      <div>
-        <button type="submit" class="primary" disabled={action.isRunning}>
-          Save
-        </button>
-      </div>
+      <May call="changeWorkspace">
+        <div>
+          <button type="submit" class="primary" disabled={action.isRunning}>
+            Save
+          </button>
+        </div>
+      </May>
     </Form>
   )
 }
@@ -215,49 +220,53 @@ function Prices({
             {
               title: 'Action',
               cell: ({ model }) => (
-                <button
-                  type="button"
-                  class="plain"
-                  aria-label={`List price for ${model}`}
-                  onClick={() => void change(() => api('clearWorkspacePrice', { path: { workspace, model } }))}
-                >
-                  Back to the list price
-                </button>
+                <May call="clearWorkspacePrice">
+                  <button
+                    type="button"
+                    class="plain"
+                    aria-label={`List price for ${model}`}
+                    onClick={() => void change(() => api('clearWorkspacePrice', { path: { workspace, model } }))}
+                  >
+                    Back to the list price
+                  </button>
+                </May>
               ),
             },
           ]}
         />
       )}
-      <Form class="row end" action={action} submit={set}>
-        <Field label="Model">
-          <select name="model" required value={model} onInput={(event) => setModel(event.currentTarget.value)}>
-            {models.map((it) => (
-              <option key={it} value={it}>
-                {it}
-              </option>
-            ))}
-          </select>
-        </Field>
-        <Field label="Input, A$ / 1M tokens">
-          <input
-            name="input_per_million"
-            {...amount}
-            value={input}
-            onInput={(event) => setInput(event.currentTarget.value)}
-          />
-        </Field>
-        <Field label="Output, A$ / 1M tokens">
-          <input
-            name="output_per_million"
-            {...amount}
-            value={output}
-            onInput={(event) => setOutput(event.currentTarget.value)}
-          />
-        </Field>
-        <button type="submit" disabled={(input + output).trim() === '' || action.isRunning}>
-          Set the price
-        </button>
-      </Form>
+      <May call="setWorkspacePrice">
+        <Form class="row end" action={action} submit={set}>
+          <Field label="Model">
+            <select name="model" required value={model} onInput={(event) => setModel(event.currentTarget.value)}>
+              {models.map((it) => (
+                <option key={it} value={it}>
+                  {it}
+                </option>
+              ))}
+            </select>
+          </Field>
+          <Field label="Input, A$ / 1M tokens">
+            <input
+              name="input_per_million"
+              {...amount}
+              value={input}
+              onInput={(event) => setInput(event.currentTarget.value)}
+            />
+          </Field>
+          <Field label="Output, A$ / 1M tokens">
+            <input
+              name="output_per_million"
+              {...amount}
+              value={output}
+              onInput={(event) => setOutput(event.currentTarget.value)}
+            />
+          </Field>
+          <button type="submit" disabled={(input + output).trim() === '' || action.isRunning}>
+            Set the price
+          </button>
+        </Form>
+      </May>
       <Problem of={action} />
     </section>
   )

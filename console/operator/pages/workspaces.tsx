@@ -7,6 +7,7 @@ import { organizationIcon, plusIcon } from '../../shared/icons.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Dialog, Empty, PageHead, Table } from '../../shared/parts.tsx'
 import { api } from '../api.ts'
+import { may, May } from '../session.tsx'
 
 /** All workspaces. */
 export function WorkspacesPage() {
@@ -20,10 +21,12 @@ export function WorkspacesPage() {
   return (
     <>
       <PageHead title="Workspaces" about="Keys, limits, prices and invoices belong to a workspace.">
-        <button type="button" class="primary" onClick={() => setCreating(true)}>
-          <Icon of={plusIcon} />
-          Create a workspace
-        </button>
+        <May call="createWorkspace">
+          <button type="button" class="primary" onClick={() => setCreating(true)}>
+            <Icon of={plusIcon} />
+            Create a workspace
+          </button>
+        </May>
       </PageHead>
       <div class="row">
         <input
@@ -40,9 +43,11 @@ export function WorkspacesPage() {
           workspaces.length === 0 ? (
             <Empty icon={organizationIcon} title={search === '' ? 'There are no workspaces yet' : 'No workspace fits'}>
               {search === '' ? 'Keys, limits, prices and invoices belong to one.' : null}
-              <button type="button" onClick={() => (search === '' ? setCreating(true) : setSearch(''))}>
-                {search === '' ? 'Create the first workspace' : 'Show all workspaces'}
-              </button>
+              {search === '' && !may('createWorkspace') ? null : (
+                <button type="button" onClick={() => (search === '' ? setCreating(true) : setSearch(''))}>
+                  {search === '' ? 'Create the first workspace' : 'Show all workspaces'}
+                </button>
+              )}
             </Empty>
           ) : (
             <Table

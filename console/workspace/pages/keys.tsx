@@ -6,6 +6,7 @@ import { RequestCode, VARIABLE } from '../../shared/request-code.tsx'
 import { useData } from '../../shared/data.ts'
 import { api } from '../api.ts'
 import { firstRequest } from '../samples.ts'
+import { may } from '../session.ts'
 
 /** The keys of the workspace: what each is for, what it used this month, and when it was last used. */
 export function KeysPage() {
@@ -14,7 +15,11 @@ export function KeysPage() {
   )
   return (
     <Keys
-      about="Give each program a key of its own, so that you see what it uses and can revoke it alone."
+      about={
+        may('makeKey')
+          ? 'Give each program a key of its own, so that you see what it uses and can revoke it alone.'
+          : 'The keys of the programs that use this workspace. Its administrators create and change them.'
+      }
       pages={pages}
       mark={(key) => (key.is_current ? <span class="chip accent">this session</span> : null)}
       columns={[
@@ -22,6 +27,7 @@ export function KeysPage() {
         { title: 'Tokens', isNumber: true, cell: (key) => brief(key.input_tokens + key.output_tokens) },
         { title: 'Cost', isNumber: true, cell: ({ amount }) => aud(amount) },
       ]}
+      mayChange={may('makeKey')}
       create={keyMaker}
       change={async ({ id }, body) => void (await api('changeKey', { path: { id }, body }))}
       revoke={{

@@ -14,6 +14,7 @@ import { live } from '../live.ts'
 import { streamChat, type ChatBody } from '../playground/chat/chat-stream.ts'
 import { Outcome, type Measured } from '../playground/outcome.tsx'
 import { Waiting } from '../playground/waiting.tsx'
+import { may } from '../session.ts'
 import { keyMaker } from './keys.tsx'
 
 /** The first minute: a key, a first request with its answer, and the code for it. What is done has a tick. */
@@ -87,11 +88,14 @@ function Walk({ models, done, reload }: { models: readonly Model[]; done: Done; 
                   ) : (
                     'Programs identify themselves with a key. It is shown once.'
                   )}
+                  {may('makeKey') ? null : ' Administrators of the workspace create keys. The playground needs none.'}
                 </p>
-                <button type="button" class={done.key ? undefined : 'primary'} onClick={() => setCreating(true)}>
-                  <Icon of={plusIcon} />
-                  {done.key ? 'Create another key' : 'Create a key'}
-                </button>
+                {may('makeKey') ? (
+                  <button type="button" class={done.key ? undefined : 'primary'} onClick={() => setCreating(true)}>
+                    <Icon of={plusIcon} />
+                    {done.key ? 'Create another key' : 'Create a key'}
+                  </button>
+                ) : null}
               </div>
             ),
           },

@@ -64,6 +64,7 @@ export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
       method: 'GET',
       path: '/admin/v1/usage/cache',
       id: 'listCacheUse',
+      roles: ['finance', 'viewer'],
       summary: 'Cache hits',
       description:
         'How much of the input of each key was in the caches of engines since the service started, and the likely cause of misses.',
