@@ -3,6 +3,7 @@ import { isSignedOut } from '../shared/client.ts'
 import { Icon } from '../shared/icon.tsx'
 import {
   aiModelIcon,
+  bellIcon,
   checklistIcon,
   cpuIcon,
   creditCardIcon,
@@ -21,6 +22,7 @@ import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
+import { AlertsPage } from './pages/alerts.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { CatalogPage } from './pages/catalog.tsx'
 import { DraftsPage } from './pages/drafts.tsx'
@@ -54,6 +56,7 @@ const pages = [
   { path: '/console/requests', title: 'Requests', icon: pulseIcon },
   { path: '/console/invoices', title: 'Invoices', icon: creditCardIcon, heading: 'Accounts' },
   { path: '/console/reconcile', title: 'Reconcile', icon: checklistIcon },
+  { path: '/console/alerts', title: 'Alerts', icon: bellIcon },
   { path: '/console/audit', title: 'Audit log', icon: logIcon },
 ]
 
@@ -93,6 +96,7 @@ export function App() {
           <Route path="/console/invoices/drafts" component={DraftsPage} />
           <Route path="/console/invoices/:number" component={InvoicePage} />
           <Route path="/console/reconcile" component={ReconcilePage} />
+          <Route path="/console/alerts" component={AlertsPage} />
           <Route path="/console/audit" component={AuditPage} />
           <Route default component={NotFound} />
         </Router>

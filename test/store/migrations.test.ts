@@ -39,6 +39,7 @@ const released: Readonly<Record<string, string>> = {
   '0019-requests-per-workspace.sql': '7b018f8f5dfb26abb1658378644ce44897eca7c25c2dcc2d341e8943a6eeda81',
   '0020-key-spend.sql': '3a15cfcb9067878173cdfcf0a0406966646ea6aa3145115f7cc882e2bbf9c92f',
   '0021-people.sql': '3b5dacfb90fa2d550542ab451cdd1886415aef6a049be40307868df35287fb5a',
+  '0022-alerts.sql': 'afcf3ca7a081e3ad81828d7241654a7450368aa8c1b8f57b42d541a4482d4b64',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

@@ -38,6 +38,7 @@ const released: Readonly<Record<string, string>> = {
   '0011-requests-per-workspace.sql': 'e2bb87f733026f810a4b86723005da6ac14d65df808c720df0378f2b41bf2ee5',
   '0012-key-spend.sql': '2c5ff77e35c9aeb350dc2c98260f3d69558649c6442f12a31c3918183b196554',
   '0013-people.sql': '6dcf5a69b42f7e909962add9de05d3c385d0d4695d44e4a0c4042c37a17b6a26',
+  '0014-alerts.sql': 'c292d30827f8430bf8fdccba94c222d1517452cd39d4eb5f5f3a490a82642f75',
 }
 
 describe('PostgreSQL behind the store', () => {

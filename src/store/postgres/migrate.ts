@@ -22,6 +22,7 @@ export const postgresSteps = [
   '0011-requests-per-workspace.sql',
   '0012-key-spend.sql',
   '0013-people.sql',
+  '0014-alerts.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

@@ -28,6 +28,7 @@ export const sqliteSteps = [
   '0019-requests-per-workspace.sql',
   '0020-key-spend.sql',
   '0021-people.sql',
+  '0022-alerts.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>
