@@ -75,11 +75,11 @@ describe('a service with a webhook', () => {
     const replayed = await weir.admin('POST', `/admin/v1/alerts/deliveries/${tested.id}/replay`)
     assert.equal(((await replayed.json()) as DeliveryView).state, 'queued')
     await eventually('it arrives again', () => arrived() === 2, 60_000)
-    assert.equal((await weir.admin('POST', '/admin/v1/alerts/endpoints/nobody/test')).status, 404)
+    assert.equal((await weir.admin('POST', '/admin/v1/alerts/endpoints/missing/test')).status, 404)
     assert.equal((await weir.admin('POST', '/admin/v1/alerts/deliveries/dlv_0/replay')).status, 404)
     assert.equal((await weir.admin('GET', '/admin/v1/alerts/deliveries?event=nothing')).status, 400)
     const log = await read<{ data: { action: string; subject: string }[] }>('/admin/v1/audit-log?limit=2')
-    assert.ok(log.data.some(({ action, subject }) => action === 'testAlertEndpoint' && subject === 'nobody'))
+    assert.ok(log.data.some(({ action, subject }) => action === 'testAlertEndpoint' && subject === 'missing'))
   })
 
   it('is tested from the command line', async () => {
@@ -101,7 +101,7 @@ describe('a service with a webhook', () => {
     assert.deepEqual([data.length, next], [1, data[0]?.id])
     const replayed = await webhooks('replay', tested.json<DeliveryView>().id)
     assert.deepEqual([replayed.code, replayed.json<DeliveryView>().event_id], [0, tested.json<DeliveryView>().event_id])
-    assert.equal((await webhooks('test', 'nobody')).code, 1)
+    assert.equal((await webhooks('test', 'missing')).code, 1)
     assert.equal((await webhooks('deliveries', '--state', 'lost')).code, 2)
   })
 

@@ -184,7 +184,7 @@ describe('a receiver that is gone', () => {
 })
 
 describe('operators', () => {
-  it('are told of what does not exist', async () => {
+  it('get an error for what does not exist', async () => {
     const alerts = alertsOf([hook()])
     await assert.rejects(alerts.test('another'), /weir.yaml has no endpoint "another"/)
     await assert.rejects(alerts.replay('dlv_1'), /There is no delivery "dlv_1"/)

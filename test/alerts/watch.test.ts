@@ -68,7 +68,7 @@ afterEach(async () => {
 describe('the spend of a workspace', () => {
   const aud = (text: string): bigint => parseAud(text)!
 
-  it('is an event at each threshold and at the limit, once for each month, whoever notices it', async () => {
+  it('is an event at each threshold and at the limit, once for each month, also after a restart', async () => {
     let spent = '49.99'
     let limit = '100'
     const accounts = {

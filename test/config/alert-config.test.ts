@@ -54,7 +54,7 @@ describe('alerts in weir.yaml', () => {
       [{ webhooks: [{ ...hook, url: 'http://a:b' }] }, /is not an address/],
       [{ webhooks: [{ ...hook, name: 'mailto:a' }] }, /a name such as billing/],
       [{ webhooks: [{ ...hook, events: ['key.lost'] }] }, /events/],
-      [{ emails: [{ to: 'nobody' }] }, /must be one e-mail address/],
+      [{ emails: [{ to: 'not-an-address' }] }, /must be one e-mail address/],
       [{ emails: [{ to: 'a@b.example' }, { to: 'a@b.example' }] }, /listed twice/],
       [{ spend_thresholds: [0] }, /spend_thresholds/],
     ] as const) {

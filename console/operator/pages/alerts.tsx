@@ -55,7 +55,7 @@ export function AlertsPage() {
       <Ready of={endpoints}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty icon={bellIcon} title="Nobody is notified yet">
+            <Empty icon={bellIcon} title="There are no endpoints yet">
               List webhooks and e-mail addresses under <code>alerts</code> in weir.yaml. The guide on webhooks shows
               how.
             </Empty>
