@@ -1,7 +1,7 @@
 // npm run references: writes the pages of docs/reference, and the types of the console's clients, from the tables that the
 // service itself uses, and the tables of figures from docs/figures.json.
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root, runOnRuntime } from './bootstrap.mjs'
@@ -140,11 +140,14 @@ function allowed(schema) {
   if (schema.const !== undefined) return code(schema.const)
   if (schema.enum) return schema.enum.map(code).join(', ')
   if (schema.expected) return schema.expected
-  if (schema.type === 'array') return `a list of ${schema.items.enum ? allowed(schema.items) : 'texts'}`
+  if (schema.type === 'array') {
+    return `a list of ${schema.items.enum ? allowed(schema.items) : schema.items.type === 'integer' ? 'numbers' : 'texts'}`
+  }
   if (schema.type === 'integer') {
     const { minimum, maximum } = schema
     return maximum === Number.MAX_SAFE_INTEGER ? `at least ${minimum}` : `${minimum} to ${maximum}`
   }
+  if (schema.type === 'boolean') return '`true` or `false`'
   return 'a text'
 }
 
@@ -215,6 +218,21 @@ groups:
 `
 }
 
+const EVENTS = /<!-- events -->[^]*<!-- \/events -->/
+const WEBHOOKS = join(root, 'docs', 'guides', 'webhooks.md')
+
+/** The guide with its table of events, before oxfmt. */
+export async function webhookGuide() {
+  const { eventTable } = await import('../src/alerts/events.ts')
+  const rows = Object.entries(eventTable).map(([type, { summary, data }]) => [
+    code(type),
+    summary,
+    Object.keys(data.properties).map(code).join(', '),
+  ])
+  const events = table([code('type'), 'When', code('data')], rows)
+  return readFileSync(WEBHOOKS, 'utf8').replace(EVENTS, `<!-- events -->\n\n${events}\n\n<!-- /events -->`)
+}
+
 async function writePages() {
   const directory = join(root, 'docs', 'reference')
   mkdirSync(directory, { recursive: true })
@@ -225,7 +243,8 @@ async function writePages() {
   const limits = join(directory, 'limits')
   mkdirSync(limits, { recursive: true })
   for (const [name, text] of Object.entries(await limitLists())) writeFileSync(join(limits, name), text)
-  spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [directory, clients], { cwd: root })
+  writeFileSync(WEBHOOKS, await webhookGuide())
+  spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [directory, clients, WEBHOOKS], { cwd: root })
   writeDocumentsWithFigures()
   console.log('docs/reference, console/generated and the tables of figures are written')
 }

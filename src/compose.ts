@@ -122,7 +122,7 @@ async function assemble(
 
   function fetchMissing(): void {
     const missing = modelsToFetch(catalog.models(), config.file === undefined)
-    engines.local.pullMissing(missing, fetchEvents(telemetry, [downloads, fetching]))
+    engines.local.pullMissing(missing, fetchEvents(telemetry, [downloads, parts.downloadAlerts, fetching]))
   }
 
   return {

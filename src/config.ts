@@ -6,6 +6,7 @@ import { getHeapStatistics } from 'node:v8'
 import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { catalogSource } from './config/config-catalog.ts'
 import { signInFrom } from './config/sign-in-settings.ts'
+import { alertsFrom } from './config/alert-settings.ts'
 import { smtpFrom } from './config/smtp-settings.ts'
 import { tracingFrom, type TracingSettings } from './config/tracing-settings.ts'
 import { filesFrom, type FilesConfig } from './config/config-storage.ts'
@@ -29,6 +30,7 @@ import { withoutPassword } from './shared/address-without-password.ts'
 import { ConfigError, type CheckedYaml } from './shared/checked-yaml.ts'
 import type { Setting, SettingValue } from './shared/settings.ts'
 import type { RoleRule, SignInProvider } from './shared/sign-in-provider.ts'
+import type { AlertSettings } from './alerts/endpoints.ts'
 import type { SmtpServer } from './shared/smtp-server.ts'
 import type { Seller } from './billing/invoices/invoice-document.ts'
 import type { ImageLimits } from './shared/image-header.ts'
@@ -72,6 +74,8 @@ export interface Config {
   readonly smtp: SmtpServer | undefined
   /** Where people sign in to the consoles; undefined: only with keys, links and the operator token. */
   readonly signIn: SignInProvider | undefined
+  /** Who is notified of what. */
+  readonly alerts: AlertSettings
   readonly requestsPerMinute: number
   readonly unauthenticatedPerMinute: number
   readonly maxBodyBytes: number
@@ -159,6 +163,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     },
     smtp: yaml && smtpFrom(yaml, (name) => environment[name]),
     signIn: yaml && signInFrom(yaml, (name) => environment[name]),
+    alerts: alertsFrom(yaml, (name) => environment[name]),
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
     maxBodyBytes: server?.max_body_bytes ?? MAX_BODY_BYTES,
@@ -226,6 +231,9 @@ export function findMistakes(
     collect(() => loadConfig(overrides, variables).files())
     collect(() => loadConfig(overrides, variables).smtp?.login())
     collect(() => loadConfig(overrides, variables).signIn?.clientSecret())
+    collect(() =>
+      loadConfig(overrides, variables).alerts.endpoints.forEach((it) => it.kind === 'webhook' && it.secret()),
+    )
   }
   return { file, mistakes: found }
 }
@@ -360,6 +368,9 @@ function settingsOf(
     ['audio.max_spool_bytes', config.audio.maxSpoolBytes],
     ['invoice.link_days', config.invoice.linkDays],
     ['invoice.fonts', config.invoice.fonts],
+    ['alerts.webhooks', endpointTexts(config.alerts, 'webhook')],
+    ['alerts.emails', endpointTexts(config.alerts, 'email')],
+    ['alerts.spend_thresholds', config.alerts.spendThresholds.map(String)],
     ['console.models', config.consoleModels],
     ['log.level', config.logLevel],
     ...(config.tracing ? tracingSettings(config.tracing) : []),
@@ -387,6 +398,19 @@ function settingsOf(
 
 function ruleText({ group, role, workspace }: Omit<RoleRule, 'workspace'> & { readonly workspace?: string }): string {
   return `${group}: ${role}${workspace === undefined ? '' : ` of ${workspace}`}`
+}
+
+/** Everything that a restart would change, except the secrets. */
+function endpointTexts({ endpoints }: AlertSettings, kind: 'webhook' | 'email'): readonly string[] {
+  return endpoints
+    .filter((it) => it.kind === kind)
+    .map((it) => {
+      const isPrivate = it.kind === 'webhook' && it.allowsPrivate
+      const subscribed = [...(it.events ?? []), ...(it.workspace === undefined ? [] : [`of ${it.workspace}`])]
+      return [...(it.name === it.url ? [] : [it.name]), it.url, ...(isPrivate ? ['private'] : []), ...subscribed].join(
+        ' ',
+      )
+    })
 }
 
 function valueIn(content: object, path: readonly string[]): unknown {

@@ -20,6 +20,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   prices: async () => (await import('./billing/prices/commands/prices.ts')).prices,
   usage: async () => (await import('./billing/usage/commands/usage.ts')).usage,
   invoice: async () => (await import('./billing/invoices/commands/invoice.ts')).invoice,
+  webhooks: async () => (await import('./alerts/commands/webhooks.ts')).webhooks,
   reconcile: async () => (await import('./ledger/reconcile/commands/reconcile.ts')).reconcile,
   backup: async () => (await import('./operate/backup/commands/backup.ts')).backup,
   restore: async () => (await import('./operate/backup/commands/restore.ts')).restore,

@@ -1,6 +1,8 @@
 import type { ChangeEvents } from './cluster/changes/redis/changes.ts'
 import { formatAud } from './shared/money/money.ts'
-import type { EmailEvents } from './billing/invoices/emails/email-sender.ts'
+import type { ClaimedDelivery } from './alerts/alert-store.ts'
+import type { ClaimedEmail } from './billing/invoices/emails/email-store.ts'
+import type { SenderEvents } from './delivery/sender.ts'
 import type { Draining } from './operate/draining.ts'
 import { RUNTIME_NAME } from './local-models/files/runtime-files.ts'
 import type { FetchEvents } from './local-models/local-models.ts'
@@ -28,7 +30,7 @@ export function refusalsFailed({ log }: Telemetry): (reason: Error) => void {
     log.warn({ reason: message }, 'refused requests cannot be stored now; they are counted in memory')
 }
 
-export function emailEvents({ log }: Telemetry): EmailEvents {
+export function emailEvents({ log }: Telemetry): SenderEvents<ClaimedEmail> {
   return {
     sent: ({ number }) => log.info({ number }, 'invoice sent by e-mail'),
     notSent: ({ number, attempts }, reason, state) =>
@@ -40,6 +42,25 @@ export function emailEvents({ log }: Telemetry): EmailEvents {
       ),
     failed: ({ message }) => log.warn({ reason: message }, 'e-mails cannot be read or marked now; trying again'),
   }
+}
+
+export function alertEvents(telemetry: Telemetry, endpoint: string): SenderEvents<ClaimedDelivery> {
+  const { log, alertSent } = telemetry
+  return {
+    sent: () => alertSent(endpoint, 'sent'),
+    notSent({ id, eventId, attempts }, reason, state) {
+      alertSent(endpoint, state === 'failed' ? 'failed' : 'retried')
+      log.warn(
+        { endpoint, delivery: id, event: eventId, attempts, reason },
+        state === 'failed' ? 'an event could not be delivered' : 'an event could not be delivered; trying again',
+      )
+    },
+    failed: alertsFailed(telemetry),
+  }
+}
+
+export function alertsFailed({ log }: Telemetry): (reason: Error) => void {
+  return ({ message }) => log.warn({ reason: message }, 'events cannot be read or written now; trying again')
 }
 
 export function coordinationEvents({ log }: Telemetry, draining: Draining): LinkEvents & ChangeEvents {

@@ -48,6 +48,11 @@ const features: readonly Part[] = [
   },
   { part: 'store/postgres', may: ['store'], packages: ['node:fs', 'pg'] },
 
+  // How items of an outbox are sent: retries under a lease, e-mail, and addresses on the public internet.
+  { part: 'delivery', may: [], packages: ['node:dns', 'node:net', 'nodemailer'] },
+  // What operators are notified of. Features add events in their own transactions, so it knows none of them.
+  { part: 'alerts', may: ['delivery', 'store'], packages: ['node:crypto', 'node:net', 'typebox', 'undici'] },
+
   // What a replica has in common with others. Only adapters in Redis know the connection.
   { part: 'cluster', may: [] },
   { part: 'cluster/redis', may: [] },
@@ -71,12 +76,22 @@ const features: readonly Part[] = [
   { part: 'engines/dialects', may: ['catalog', 'engines'], packages: [] },
 
   { part: 'ledger', may: ['billing/rating', 'store'] },
-  { part: 'workspaces', may: ['billing/rating', 'cluster/changes', 'ledger', 'store'] },
+  { part: 'workspaces', may: ['alerts', 'billing/rating', 'cluster/changes', 'ledger', 'store'] },
   { part: 'workspaces/rate-limits', may: [], packages: [] },
   { part: 'workspaces/rate-limits/redis.ts', may: ['workspaces/rate-limits', 'cluster/redis'], packages: [] },
   {
     part: 'billing',
-    may: ['billing/rating', 'catalog', 'cluster/changes', 'engines', 'ledger', 'store', 'workspaces'],
+    may: [
+      'alerts',
+      'billing/rating',
+      'catalog',
+      'cluster/changes',
+      'delivery',
+      'engines',
+      'ledger',
+      'store',
+      'workspaces',
+    ],
   },
   { part: 'workspaces/spend-limits', may: ['billing', 'cluster/redis', 'ledger', 'workspaces'], packages: [] },
   // Compares the ledger with what was billed.
@@ -87,7 +102,7 @@ const features: readonly Part[] = [
   { part: CODE_SAMPLES, may: [], packages: [], isAlone: true },
 
   { part: 'inference/metering', may: ['billing/rating', 'engines'], packages: [] },
-  { part: 'inference/request', may: ['catalog', 'engines', 'engines/dialects', 'engines/prefix'] },
+  { part: 'inference/request', may: ['catalog', 'delivery', 'engines', 'engines/dialects', 'engines/prefix'] },
   {
     part: 'inference/generation',
     may: ['billing/rating', 'engines', 'engines/dialects', 'inference/request'],
@@ -148,10 +163,15 @@ const features: readonly Part[] = [
 /** Parts that know several features, because they are where those meet. */
 const joints: readonly Part[] = [
   // Everything that the store keeps, and the queries of all features over one database.
-  { part: 'store/store.ts', may: ['billing', 'catalog', 'ledger', 'operate/audit', 'workspaces'], packages: [] },
+  {
+    part: 'store/store.ts',
+    may: ['alerts', 'billing', 'catalog', 'ledger', 'operate/audit', 'workspaces'],
+    packages: [],
+  },
   {
     part: 'store/open.ts',
     may: [
+      'alerts',
       'billing',
       'catalog',
       'ledger',
@@ -180,8 +200,12 @@ const joints: readonly Part[] = [
     may: ['billing', 'catalog', 'cluster/changes', 'engines/dialects', 'local-models', 'queue'],
     packages: ['pino'],
   },
-  { part: 'config', may: ['catalog', 'local-models'], packages: ['node:fs', 'node:net', 'node:path', 'typebox'] },
-  { part: 'config.ts', may: ['billing', 'catalog', 'config'] },
+  {
+    part: 'config',
+    may: ['alerts', 'catalog', 'local-models'],
+    packages: ['node:fs', 'node:net', 'node:path', 'typebox'],
+  },
+  { part: 'config.ts', may: ['alerts', 'billing', 'catalog', 'config'] },
 
   // How commands read options and print. It knows no command.
   { part: 'cli/terminal', may: ['billing/rating'], packages: ['node:util'] },
@@ -222,6 +246,7 @@ const joints: readonly Part[] = [
     part: 'server/api',
     may: [
       'billing',
+      'alerts/routes',
       'billing/routes',
       'catalog/routes',
       'cluster/routes',
@@ -285,9 +310,11 @@ const joints: readonly Part[] = [
   {
     part: 'service-log.ts',
     may: [
+      'alerts',
       'billing',
       'cluster/changes/redis',
       'cluster/redis',
+      'delivery',
       'engines',
       'ledger',
       'local-models',
@@ -302,16 +329,19 @@ const joints: readonly Part[] = [
   {
     part: 'compose',
     may: [
+      'alerts',
       'billing',
       'bookkeeping.ts',
       'catalog',
       'catalog/catalog-in-force.ts',
       'cluster/changes',
       'config.ts',
+      'delivery',
       'inference/pipeline',
       'inference/request',
       'ledger',
       'local-models',
+      'local-models/files',
       'open-coordination.ts',
       'open-engines.ts',
       'operate',
@@ -345,6 +375,7 @@ const joints: readonly Part[] = [
   {
     part: 'main.ts',
     may: [
+      'alerts/commands',
       'billing/commands',
       'catalog/commands',
       'cli',
@@ -396,6 +427,7 @@ const localModels: readonly Part[] = [
 ]
 
 const everyFeature = [
+  'alerts',
   'billing',
   'billing/rating',
   'catalog',
@@ -420,6 +452,7 @@ const everyFeature = [
 /** The routes and the commands of a feature are parts of their own, above all features: src/billing/…/routes/…. */
 const edges: readonly Part[] = [
   ...[
+    'alerts',
     'billing',
     'catalog',
     'cluster',
@@ -444,23 +477,25 @@ const edges: readonly Part[] = [
     ],
     packages: ['node:crypto', 'node:events', 'node:stream', 'node:worker_threads', 'typebox'],
   })),
-  ...['billing', 'catalog', 'cluster', 'ledger', 'operate', 'queue', 'store', 'workspaces'].map((feature) => ({
-    part: `${feature}/commands`,
-    may: [
-      ...everyFeature,
-      'cli',
-      'cli/terminal',
-      'config.ts',
-      'engines/dialects',
-      'local-models/files',
-      'local-models/installed.ts',
-      'operate/backup',
-      'shared/system-clock.ts',
-      'store/move.ts',
-      'store/open.ts',
-      ...(feature === 'operate' ? ['server'] : []),
-    ],
-  })),
+  ...['alerts', 'billing', 'catalog', 'cluster', 'ledger', 'operate', 'queue', 'store', 'workspaces'].map(
+    (feature) => ({
+      part: `${feature}/commands`,
+      may: [
+        ...everyFeature,
+        'cli',
+        'cli/terminal',
+        'config.ts',
+        'engines/dialects',
+        'local-models/files',
+        'local-models/installed.ts',
+        'operate/backup',
+        'shared/system-clock.ts',
+        'store/move.ts',
+        'store/open.ts',
+        ...(feature === 'operate' ? ['server'] : []),
+      ],
+    }),
+  ),
 ]
 
 export const parts: readonly Part[] = [...features, ...joints, ...localModels, ...edges]
@@ -472,6 +507,9 @@ export const parts: readonly Part[] = [...features, ...joints, ...localModels, .
 export const pure: readonly string[] = [
   'shared',
   'billing/rating',
+  'alerts/alert-store.ts',
+  'alerts/endpoints.ts',
+  'alerts/events.ts',
   'billing/invoices/buyer-identity.ts',
   'billing/invoices/invoice-document.ts',
   'billing/invoices/invoice-lines.ts',
@@ -492,6 +530,7 @@ export const pure: readonly string[] = [
   'catalog/unavailable-model.ts',
   'cluster/changes/change-feed.ts',
   'cluster/coordination.ts',
+  'delivery/sender.ts',
   'engines/cache-use.ts',
   'engines/contradicted-counts.ts',
   'engines/dialects',
@@ -536,6 +575,17 @@ export const pure: readonly string[] = [
  */
 export const publicFiles: Readonly<Record<string, readonly string[]>> = {
   '..': ['packages/local-models/contract.ts', 'packages/local-models/index.ts'],
+  alerts: [
+    'alert-store.ts',
+    'alerts.ts',
+    'commands/webhooks.ts',
+    'delivering.ts',
+    'endpoints.ts',
+    'events.ts',
+    'queries/alerts.ts',
+    'routes/alerts.ts',
+    'watch.ts',
+  ],
   billing: [
     'invoices/commands/invoice.ts',
     'invoices/invoice-document.ts',
@@ -543,7 +593,6 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'invoices/invoice-store.ts',
     'invoices/invoice.ts',
     'invoices/invoices.ts',
-    'invoices/emails/email-sender.ts',
     'invoices/emails/email-store.ts',
     'invoices/emails/smtp.ts',
     'invoices/payments/payment-store.ts',
@@ -628,6 +677,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
   ],
   compose: ['open-parts.ts'],
   config: [
+    'alert-settings.ts',
     'config-catalog.ts',
     'config-file.ts',
     'config-storage.ts',
@@ -635,6 +685,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'smtp-settings.ts',
     'tracing-settings.ts',
   ],
+  delivery: ['public-address.ts', 'sender.ts', 'smtp-transport.ts'],
   engines: [
     'address.ts',
     'cache-use.ts',

@@ -16,6 +16,7 @@ import { sampleRow } from './support/ledger-samples.ts'
 import { scriptedEngine, type ScriptedEngine } from './support/scripted-engine.ts'
 import { modelEntry } from './support/weir.ts'
 import { weirProcess, type WeirProcess } from './support/weir-process.ts'
+import { WEBHOOK_SECRET } from './support/webhook-receiver.ts'
 
 /** The commands and the settings in the documentation work as they stand there. */
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -168,7 +169,13 @@ describe('the settings in the documentation', () => {
     it(`${file} has settings that weir check accepts: ${Object.keys(content).join(', ')}`, () => {
       const config = join(folder, 'weir.yaml')
       writeFileSync(config, stringify(completed(content)))
-      assert.deepEqual(findMistakes({ config }, { SMTP_PASSWORD: 'secret', OIDC_SECRET: 'secret' }).mistakes, [])
+      const secrets = {
+        SMTP_PASSWORD: 'secret',
+        OIDC_SECRET: 'secret',
+        OPS_WEBHOOK_SECRET: WEBHOOK_SECRET,
+        ACME_WEBHOOK_SECRET: WEBHOOK_SECRET,
+      }
+      assert.deepEqual(findMistakes({ config }, secrets).mistakes, [])
     })
   }
 })

@@ -14,6 +14,7 @@ import { metricTable } from '../src/operate/telemetry/metric-table.ts'
 import { adminRoutes, type AdminRouteParts } from '../src/server/api/admin-routes.ts'
 import { publicDescription } from '../src/server/api/public-description.ts'
 import { publicRoutes, type PublicRouteParts } from '../src/server/api/public-routes.ts'
+import { eventTable } from '../src/alerts/events.ts'
 import { errorTable } from '../src/shared/errors.ts'
 import * as documented from './support/documented-names.ts'
 import type { DocumentedCommand, DocumentedName } from './support/documented-names.ts'
@@ -100,7 +101,9 @@ function isMetric(name: string): boolean {
   return name in metricTable || name.replace(/_(?:bucket|sum|count)$/, '') in metricTable
 }
 
+/** The types of events are written like settings. */
 function isSetting(name: string): boolean {
+  if (name in eventTable) return true
   const plain = name.replaceAll('[]', '')
   return !sections.has(plain.split('.')[0] ?? '') || settings.some((key) => key.includes(`.${plain}.`))
 }

@@ -8,7 +8,7 @@ import { configNotes, variables } from '../scripts/config-notes.mjs'
 // @ts-expect-error a script without types
 import { documentsWithFigures, withResults } from '../scripts/figures.mjs'
 // @ts-expect-error a script without types
-import { clientTypes, keysOf, limitLists, referencePages } from '../scripts/references.mjs'
+import { clientTypes, keysOf, limitLists, referencePages, webhookGuide } from '../scripts/references.mjs'
 import { configSchema } from '../src/config/config-file.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -23,6 +23,12 @@ describe('the references', () => {
       const file = readFileSync(join(root, 'docs/reference', name), 'utf8')
       assert.ok(plain(file) === plain(text), `docs/reference/${name} is out of date: npm run references`)
     }
+  })
+
+  it('include the events in the guide on webhooks', async () => {
+    const file = readFileSync(join(root, 'docs/guides/webhooks.md'), 'utf8')
+    assert.ok(plain(file) === plain((await webhookGuide()) as string), 'npm run references')
+    assert.ok(file.includes('`key.revoked`'))
   })
 
   it('have every limit, default and choice of the APIs and of weir.yaml', async () => {

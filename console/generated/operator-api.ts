@@ -1276,6 +1276,100 @@ export interface Operations {
       }[]
     }
   }
+  alertEndpoints: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        name: string
+        kind: 'webhook' | 'email'
+        url: string
+        events: readonly string[] | null
+        workspace: string | null
+        disabled_at: string | null
+      }[]
+    }
+  }
+  testAlertEndpoint: {
+    path: { name: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      event_id: string
+      event: string
+      endpoint: string
+      state: 'queued' | 'sent' | 'failed'
+      attempts: number
+      created_at: string
+      sent_at: string | null
+      next_attempt_at: string | null
+      last_error: string | null
+      body: string
+    }
+  }
+  alertDeliveries: {
+    path: {}
+    query: {
+      state?: 'queued' | 'sent' | 'failed'
+      event?:
+        | 'spend.threshold_reached'
+        | 'spend.limit_reached'
+        | 'engine.down'
+        | 'engine.up'
+        | 'lane.saturated'
+        | 'lane.recovered'
+        | 'invoice.issued'
+        | 'invoice.paid'
+        | 'invoice.overdue'
+        | 'key.created'
+        | 'key.revoked'
+        | 'key.expiring'
+        | 'download.finished'
+        | 'webhook.test'
+      endpoint?: string
+      before?: string
+      limit?: number
+    }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        event_id: string
+        event: string
+        endpoint: string
+        state: 'queued' | 'sent' | 'failed'
+        attempts: number
+        created_at: string
+        sent_at: string | null
+        next_attempt_at: string | null
+        last_error: string | null
+        body: string
+      }[]
+      next: string | null
+    }
+  }
+  replayAlertDelivery: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      event_id: string
+      event: string
+      endpoint: string
+      state: 'queued' | 'sent' | 'failed'
+      attempts: number
+      created_at: string
+      sent_at: string | null
+      next_attempt_at: string | null
+      last_error: string | null
+      body: string
+    }
+  }
   reloadAccounts: {
     path: {}
     query: {}
@@ -1942,6 +2036,10 @@ export const operations = {
   recordPayment: ['POST', '/admin/v1/invoices/{number}/payments', ['operator', 'finance']],
   removePayment: ['DELETE', '/admin/v1/invoices/{number}/payments/{payment}', ['operator', 'finance']],
   reconcile: ['GET', '/admin/v1/reconcile', ['operator', 'finance', 'viewer']],
+  alertEndpoints: ['GET', '/admin/v1/alerts/endpoints', ['operator', 'viewer']],
+  testAlertEndpoint: ['POST', '/admin/v1/alerts/endpoints/{name}/test', ['operator']],
+  alertDeliveries: ['GET', '/admin/v1/alerts/deliveries', ['operator', 'viewer']],
+  replayAlertDelivery: ['POST', '/admin/v1/alerts/deliveries/{id}/replay', ['operator']],
   reloadAccounts: ['POST', '/admin/v1/accounts/reload', ['operator']],
   reloadCatalog: ['POST', '/admin/v1/catalog/reload', ['operator']],
   getModel: ['GET', '/admin/v1/models/{model}', ['operator', 'viewer']],

@@ -4,6 +4,7 @@ import { isSignedOut } from '../shared/client.ts'
 import { Icon } from '../shared/icon.tsx'
 import {
   aiModelIcon,
+  bellIcon,
   checklistIcon,
   cpuIcon,
   creditCardIcon,
@@ -23,6 +24,7 @@ import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell, type NavigationEntry } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
+import { AlertsPage } from './pages/alerts.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { CatalogPage } from './pages/catalog.tsx'
 import { DraftsPage } from './pages/drafts.tsx'
@@ -64,6 +66,7 @@ const everyPage = [
   { path: '/console/requests', title: 'Requests', icon: pulseIcon, call: 'listRequests' },
   { path: '/console/invoices', title: 'Invoices', icon: creditCardIcon, heading: 'Accounts', call: 'listInvoices' },
   { path: '/console/reconcile', title: 'Reconcile', icon: checklistIcon, call: 'reconcile' },
+  { path: '/console/alerts', title: 'Alerts', icon: bellIcon, call: 'alertDeliveries' },
   { path: '/console/sessions', title: 'Sessions', icon: peopleIcon, call: 'listSessions' },
   { path: '/console/audit', title: 'Audit log', icon: logIcon, call: 'auditLog' },
 ] as const satisfies readonly (NavigationEntry & { readonly call: keyof Operations })[]
@@ -109,6 +112,7 @@ export function App() {
           <Route path="/console/invoices/:number" component={InvoicePage} />
           <Route path="/console/reconcile" component={ReconcilePage} />
           <Route path="/console/sessions" component={SessionsPage} />
+          <Route path="/console/alerts" component={AlertsPage} />
           <Route path="/console/audit" component={AuditPage} />
           <Route default component={NotFound} />
         </Router>

@@ -2,6 +2,7 @@
 
 export { default as aiModelIcon } from '@primer/octicons/build/svg/ai-model-16.svg'
 export { default as arrowRightIcon } from '@primer/octicons/build/svg/arrow-right-16.svg'
+export { default as bellIcon } from '@primer/octicons/build/svg/bell-16.svg'
 export { default as bookIcon } from '@primer/octicons/build/svg/book-16.svg'
 export { default as checkIcon } from '@primer/octicons/build/svg/check-16.svg'
 export { default as checklistIcon } from '@primer/octicons/build/svg/checklist-16.svg'

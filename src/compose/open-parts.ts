@@ -7,16 +7,23 @@ import { openSessions } from '../workspaces/sessions/sessions.ts'
 import { workspaceSessions } from '../workspaces/sessions/workspace-sessions.ts'
 import { liveFeed } from '../queue/live-feed.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices/invoices.ts'
-import { openEmailSender } from '../billing/invoices/emails/email-sender.ts'
+import { openSender } from '../delivery/sender.ts'
 import { openRowLinks, type RowLinks } from '../billing/invoices/rows/row-links.ts'
+import { openAlerts } from '../alerts/alerts.ts'
+import { alertEvent } from '../alerts/events.ts'
+import { openDelivering } from '../alerts/delivering.ts'
+import { openWatch } from '../alerts/watch.ts'
 import { openBookkeeping } from '../bookkeeping.ts'
 import { openCatalogInForce } from '../catalog/catalog-in-force.ts'
 import { watchFile } from '../catalog/catalog.ts'
 import { openLaneSettings } from '../catalog/lane-settings.ts'
 import { openPriceBook } from '../billing/prices/price-book.ts'
 import { CONFIG_FILE, type Config } from '../config.ts'
+import { withoutPassword } from '../shared/address-without-password.ts'
 import { byteBudget, type ByteBudget } from '../shared/byte-budget.ts'
 import { diskRoom, type DiskRoom } from '../shared/disk-room.ts'
+import { RUNTIME_NAME } from '../local-models/files/runtime-files.ts'
+import type { FetchEvents } from '../local-models/local-models.ts'
 import { downloadList } from '../local-models/downloads.ts'
 import { operatorModels } from '../local-models/operator-models.ts'
 import { localFiles } from '../server/files/local.ts'
@@ -27,7 +34,15 @@ import { openSpool } from '../server/uploads/spool.ts'
 import { createPipeline, type Pipeline } from '../inference/pipeline/pipeline.ts'
 import type { AlarmClock, Clock } from '../shared/clock.ts'
 import type { FileStore } from '../server/files/files.ts'
-import { coordinationEvents, emailEvents, refusalsFailed, spendEvents } from '../service-log.ts'
+import { expiringKeys, newlyOverdue, spendStates } from './alert-sources.ts'
+import {
+  alertEvents,
+  alertsFailed,
+  coordinationEvents,
+  emailEvents,
+  refusalsFailed,
+  spendEvents,
+} from '../service-log.ts'
 import { openSpendControl } from '../workspaces/spend-limits/spend-control.ts'
 import { diskSpace } from '../operate/system-disk.ts'
 import { openCoordination } from '../open-coordination.ts'
@@ -82,6 +97,8 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
   const { seller, invoice } = config
   const rowLinks = openRowLinks(records.store, clock, { publicUrl: seller?.publicUrl, days: invoice.linkDays })
   await openEmailing(start, records.store, { invoicing, rowLinks })
+  await openAlerting(start, { ...records, ...shared, ...access, ...models })
+  const alerts = openAlerts(records.store, clock, config.alerts.endpoints)
   const reloads = openReloading({
     config,
     settings,
@@ -90,6 +107,7 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
     log: telemetry.log,
   })
   const downloads = downloadList(clock.monotonic)
+  const downloadAlerts = openDownloadAlerts(start, records.store)
   const { local } = models.engines
   const localModels = operatorModels({
     local,
@@ -100,7 +118,7 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
     directory: config.modelsDir,
   })
   const opening = { ...start, ...records, ...shared, ...access, ...models, listeners, memory, images, files, spool }
-  return { ...opening, tracing, pipeline, invoicing, rowLinks, reloads, downloads, localModels }
+  return { ...opening, alerts, tracing, pipeline, invoicing, rowLinks, reloads, downloads, downloadAlerts, localModels }
 }
 
 /** The store, the ledger, and the refused requests. */
@@ -302,10 +320,66 @@ async function openEmailing(
   parts: { readonly invoicing: Invoicing; readonly rowLinks: RowLinks },
 ): Promise<void> {
   if (!config.smtp || (config.worker ?? 1) !== 1) return
-  const { isFinalRefusal, smtpDelivery } = await import('../billing/invoices/emails/smtp.ts')
+  const { emailSchedule, isFinalRefusal } = await import('../delivery/smtp-transport.ts')
+  const { smtpDelivery } = await import('../billing/invoices/emails/smtp.ts')
   const deliver = smtpDelivery(config.smtp, { ...parts, fonts: config.invoice.fonts })
-  const sender = openEmailSender({ store, clock, deliver, isFinal: isFinalRefusal, events: emailEvents(telemetry) })
+  const sender = openSender({
+    outbox: { claim: store.claimEmail, finish: store.finishEmail },
+    clock,
+    deliver,
+    isFinal: isFinalRefusal,
+    schedule: emailSchedule,
+    events: emailEvents(telemetry),
+  })
   opened.adopt(sender, (it) => it.close())
+}
+
+/** Among workers, the first one notices events and sends them. */
+async function openAlerting(start: Start, parts: Records & Shared & Access & Models): Promise<void> {
+  const { config, clock, opened, telemetry } = start
+  if ((config.worker ?? 1) !== 1) return
+  const { store, readStore, accounts, spending, engines, admission } = parts
+  const settings = config.alerts
+  const delivering = await openDelivering({
+    store,
+    settings,
+    smtp: config.smtp,
+    clock,
+    events: (endpoint) => alertEvents(telemetry, endpoint),
+  })
+  opened.adopt(delivering, (it) => it.close())
+  const watch = openWatch({
+    store,
+    clock,
+    endpoints: settings.endpoints.map(({ name }) => name),
+    spendThresholds: settings.spendThresholds,
+    spendStates: () => spendStates({ accounts, spending, clock }),
+    engines: () => [...engines.addresses()].map(([lane, { url, isUp }]) => ({ lane, url: withoutPassword(url), isUp })),
+    lanes: async () =>
+      [...(await admission.status())].map(([lane, { queueDepth, limits }]) => ({
+        lane,
+        queueDepth,
+        maxQueueDepth: limits.maxQueueDepth,
+      })),
+    overdueInvoices: () => newlyOverdue(readStore, clock.now()),
+    expiringKeys: (before, after) => expiringKeys(store, { now: clock.now(), before, after }),
+    waited: telemetry.alertsWaited,
+    failed: alertsFailed(telemetry),
+  })
+  opened.adopt(watch, (it) => it.close())
+}
+
+/** Among workers, the first one adds the event of a finished download. */
+function openDownloadAlerts({ config, clock, telemetry }: Start, store: Store): Partial<FetchEvents> {
+  if ((config.worker ?? 1) !== 1) return {}
+  return {
+    ready(model) {
+      if (model === RUNTIME_NAME) return
+      const at = clock.now()
+      const event = alertEvent('download.finished', { unique: [model, at], at, data: { model } })
+      store.addEvents([event]).catch(alertsFailed(telemetry))
+    },
+  }
 }
 
 function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk: DiskRoom): FileStore | undefined {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Type, type Static, type TInteger, type TProperties, type TString } from 'typebox'
+import { eventTypes } from '../alerts/events.ts'
 import { modelsSchema } from '../catalog/file.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
 import { isEmailAddress } from '../shared/email-address.ts'
@@ -68,6 +69,12 @@ const files = Type.Union([
     closed,
   ),
 ])
+
+/** What an endpoint of alerts receives. */
+const subscription = {
+  events: Type.Optional(Type.Array(Type.Enum([...eventTypes]), { minItems: 1, maxItems: 50 })),
+  workspace: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+}
 
 /** A part of the file whose fields may all be left out. */
 const section = <Fields extends TProperties>(fields: Fields) =>
@@ -157,6 +164,29 @@ export const configSchema = Type.Object(
         closed,
       ),
     }),
+    alerts: section({
+      webhooks: Type.Array(
+        Type.Object(
+          {
+            name: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,63}$', expected: 'a name such as billing' }),
+            url: Type.String({
+              pattern: '^https?://[^/?#@\\s]+(/[^#\\s]*)?$',
+              maxLength: 2048,
+              expected: 'an http:// or https:// address',
+            }),
+            secret_env: Type.String({ minLength: 1, maxLength: 128 }),
+            allow_private: Type.Optional(Type.Boolean()),
+            ...subscription,
+          },
+          closed,
+        ),
+        { maxItems: 50 },
+      ),
+      emails: Type.Array(Type.Object({ to: Type.String({ maxLength: 254 }), ...subscription }, closed), {
+        maxItems: 50,
+      }),
+      spend_thresholds: Type.Array(Type.Integer({ minimum: 1, maximum: 1000 }), { maxItems: 20 }),
+    }),
     rate_limit: section({
       requests_per_minute: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
       unauthenticated_per_minute: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
@@ -195,6 +225,7 @@ export function readConfigFile(file: string, text = readFileSync(file, 'utf8')):
   }
   checkSmtp(yaml)
   checkSignIn(yaml)
+  checkAlerts(yaml)
   if (models && catalog) yaml.mistake(['catalog'], 'give either models or catalog, not both')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } = audio
   if (!yaml.isBroken(['audio']) && spool < 2 * upload) {
@@ -271,4 +302,25 @@ function checkSignIn(yaml: CheckedYaml<FileContent>): void {
       mistake(['roles', index, 'role'], `${role} needs sign_in.oidc.${needed}, where people reach ${whose}`)
     }
   }
+}
+
+function checkAlerts(yaml: CheckedYaml<FileContent>): void {
+  const { alerts, smtp } = yaml.data
+  if (!alerts || yaml.isBroken(['alerts'])) return
+  const { webhooks = [], emails = [] } = alerts
+  for (const [index, { name, url }] of webhooks.entries()) {
+    if (webhooks.findIndex((it) => it.name === name) < index) {
+      yaml.mistake(['alerts', 'webhooks', index, 'name'], `another webhook is called ${name}, too`)
+    }
+    if (!URL.canParse(url)) yaml.mistake(['alerts', 'webhooks', index, 'url'], 'is not an address')
+  }
+  for (const [index, { to }] of emails.entries()) {
+    if (!isEmailAddress(to)) {
+      yaml.mistake(['alerts', 'emails', index, 'to'], `must be one e-mail address, but is "${to}"`)
+    }
+    if (emails.findIndex((it) => it.to === to) < index) {
+      yaml.mistake(['alerts', 'emails', index, 'to'], `${to} is listed twice; list its events together`)
+    }
+  }
+  if (emails.length > 0 && !smtp) yaml.mistake(['alerts', 'emails'], 'needs smtp, which sends them')
 }

@@ -5,6 +5,7 @@ import type { Store } from './store.ts'
 import type { Database, DatabaseEvents } from './database.ts'
 import { openPostgres } from './postgres/client.ts'
 import { refuseUnfinishedMove } from './postgres/moves.ts'
+import { alertQueries } from '../alerts/queries/alerts.ts'
 import { accountQueries } from '../workspaces/account-queries.ts'
 import { adjustmentNoteQueries } from '../billing/invoices/queries/adjustment-notes.ts'
 import { arrivalQueries } from '../billing/usage/queries/arrivals.ts'
@@ -111,6 +112,7 @@ function refuseSecondLedger(dataDir: string): void {
 export function storeOn(database: Database & { isUp(): boolean }, owner: string): Store {
   return {
     ...accountQueries(database),
+    ...alertQueries(database),
     ...keyQueries(database),
     ...ledgerQueries(database, owner),
     ...usageQueries(database),

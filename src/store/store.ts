@@ -1,4 +1,5 @@
 import type { AccountStore } from '../workspaces/account-store.ts'
+import type { AlertStore } from '../alerts/alert-store.ts'
 import type { AuditStore } from '../operate/audit/audit-store.ts'
 import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from '../billing/invoices/invoice-store.ts'
 import type { EmailStore } from '../billing/invoices/emails/email-store.ts'
@@ -18,6 +19,7 @@ import type { ArrivalStore, UsageStore } from '../billing/usage/usage-store.ts'
 export interface Store
   extends
     AccountStore,
+    AlertStore,
     KeyStore,
     LedgerStore,
     UsageStore,

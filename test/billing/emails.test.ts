@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
-import { openEmailSender, LEASE_MS, type EmailSender } from '../../src/billing/invoices/emails/email-sender.ts'
-import { isFinalRefusal, smtpDelivery } from '../../src/billing/invoices/emails/smtp.ts'
+import { smtpDelivery } from '../../src/billing/invoices/emails/smtp.ts'
+import { openSender, type Sender } from '../../src/delivery/sender.ts'
+import { emailSchedule, isFinalRefusal } from '../../src/delivery/smtp-transport.ts'
 import { openInvoicing, type Invoicing } from '../../src/billing/invoices/invoices.ts'
 import { openRowLinks } from '../../src/billing/invoices/rows/row-links.ts'
 import type { SmtpServer } from '../../src/shared/smtp-server.ts'
@@ -31,7 +32,7 @@ let workspace: Workspace
 let invoicing: Invoicing
 let received: Received[]
 const servers: SMTPServer[] = []
-const senders: EmailSender[] = []
+const senders: Sender[] = []
 
 /** Resolves to the port. */
 async function startServer(options: SMTPServerOptions = {}, port = 0): Promise<number> {
@@ -74,17 +75,18 @@ const settings = (port: number, changes: Partial<SmtpServer> = {}): SmtpServer =
 })
 
 /** Its timer never fires, so that only the test decides when it sends. */
-async function senderTo(to: SmtpServer): Promise<EmailSender> {
+async function senderTo(to: SmtpServer): Promise<Sender> {
   const rowLinks = openRowLinks(books.store, clock, { publicUrl: seller.publicUrl, days: 90 })
   return senderBy(smtpDelivery(to, { invoicing, rowLinks, fonts: [] }))
 }
 
-async function senderBy(deliver: ReturnType<typeof smtpDelivery>): Promise<EmailSender> {
-  const sender = openEmailSender({
-    store: books.store,
+async function senderBy(deliver: ReturnType<typeof smtpDelivery>): Promise<Sender> {
+  const sender = openSender({
+    outbox: { claim: books.store.claimEmail, finish: books.store.finishEmail },
     clock,
     deliver,
     isFinal: isFinalRefusal,
+    schedule: emailSchedule,
     events: { sent() {}, notSent() {}, failed: (error) => assert.fail(error) },
   })
   senders.push(sender)
@@ -212,10 +214,10 @@ describe('the e-mail of an issued document', () => {
 
   it('that another process was sending when it crashed is sent when the lease ends', async () => {
     const number = await issue()
-    assert.ok(await books.store.claimEmail(books.now, books.now + LEASE_MS))
+    assert.ok(await books.store.claimEmail(books.now, books.now + emailSchedule.leaseMs))
     const sender = await senderTo(settings(await startServer()))
     assert.equal(received.length, 0)
-    books.now += LEASE_MS
+    books.now += emailSchedule.leaseMs
     await sender.sendDue()
     assert.deepEqual([received.length, (await emailOf(number))?.attempts], [1, 2])
   })

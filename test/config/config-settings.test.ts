@@ -171,6 +171,21 @@ describe('the settings in force', () => {
     metrics: { gen_ai_names: 'both' },
     seller,
     smtp: { host: 'mail', port: 25, secure: true, from: 'a@b.example' },
+    alerts: {
+      webhooks: [
+        {
+          name: 'a',
+          url: 'https://a.example/b',
+          secret_env: 'S',
+          allow_private: true,
+          events: ['key.created'],
+          workspace: 'w',
+        },
+        { name: 'b', url: 'https://b.example', secret_env: 'S' },
+      ],
+      emails: [{ to: 'a@b.example' }],
+      spend_thresholds: [90],
+    },
     models: [],
   }
   const settingsOf = (content: object, environment: NodeJS.ProcessEnv = {}, overrides: object = {}) => {
@@ -206,6 +221,9 @@ describe('the settings in force', () => {
       'audio.max_spool_bytes': 20_000,
       'invoice.link_days': 11,
       'invoice.fonts': [join(folder, 'font.ttf')],
+      'alerts.webhooks': ['a https://a.example/b private key.created of w', 'b https://b.example'],
+      'alerts.emails': ['mailto:a@b.example'],
+      'alerts.spend_thresholds': ['90'],
       'console.models': 'public',
       'log.level': 'warn',
       'tracing.endpoint': 'http://collector/v1/traces',
@@ -250,6 +268,9 @@ describe('the settings in force', () => {
       'audio.max_spool_bytes': 8 * 2 ** 30,
       'invoice.link_days': 90,
       'invoice.fonts': [],
+      'alerts.webhooks': [],
+      'alerts.emails': [],
+      'alerts.spend_thresholds': ['50', '80', '100'],
       'console.models': 'members',
       'log.level': 'info',
       'metrics.gen_ai_names': 'current',

@@ -901,7 +901,7 @@ export default [
   },
   {
     name: 'remote-image-private-address',
-    file: 'src/inference/request/remote-image.ts',
+    file: 'src/delivery/public-address.ts',
     find: 'addresses.filter(({ address }) => !isPrivateAddress(address))',
     replace: 'addresses.filter(({ address }) => isPrivateAddress(address) || true)',
     tests: ['inference/remote-image'],
@@ -915,7 +915,7 @@ export default [
   },
   {
     name: 'private-address-link-local',
-    file: 'src/inference/request/private-address.ts',
+    file: 'src/delivery/public-address.ts',
     find: "  ['169.254.0.0', 16],\n",
     replace: '',
     tests: ['inference/vision.http'],

@@ -18,6 +18,7 @@ import {
   type DocumentedOperation,
 } from '../support/openapi.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { eventually } from '../support/waiting.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
 /** The operator's API, as its own OpenAPI document describes it. */
@@ -29,12 +30,15 @@ let requestId: string
 let keyId: string
 let sessionId: string
 let replica: string
+/** Of an e-mail that could not be sent. */
+let deliveryId: string
 
 before(async () => {
   engine = await scriptedEngine()
   const seller = { name: 'Example Pty Ltd', abn: '51 824 753 556', address: '1 Lock Street' }
   const smtp = { host: '127.0.0.1', port: 9, from: 'invoices@example.com' }
-  weir = await startWeir(stageConfig([engine.url], { config: { seller, smtp } }))
+  const alerts = { emails: [{ to: 'a@b.example', events: ['webhook.test'] }] }
+  weir = await startWeir(stageConfig([engine.url], { config: { seller, smtp, alerts } }))
   const chat = await weir.chat({})
   await chat.text()
   requestId = chat.headers.get('x-request-id') ?? assert.fail('no request id')
@@ -51,12 +55,24 @@ before(async () => {
   sessionId = sessions.data[0]?.id ?? assert.fail('no session')
   const replicas = (await (await weir.admin('GET', '/admin/v1/replicas')).json()) as { answered_by: string }
   replica = replicas.answered_by
+  const tested = await weir.admin('POST', '/admin/v1/alerts/endpoints/mailto:a@b.example/test')
+  deliveryId = ((await tested.json()) as { id: string }).id
+  const log = async () => (await (await weir.admin('GET', '/admin/v1/alerts/deliveries')).json()) as DeliveryLog
+  await eventually(
+    'it was tried',
+    async () => (await log()).data.every(({ last_error }) => last_error !== null),
+    60_000,
+  )
   document = (await (await fetch(`${weir.adminUrl}/admin/v1/openapi.json`)).json()) as ApiDocument
 })
 after(async () => {
   await weir.stop()
   await engine.close()
 })
+
+interface DeliveryLog {
+  readonly data: readonly { readonly last_error: string | null }[]
+}
 
 interface Ask {
   /** `METHOD path`, as documented. */
@@ -199,6 +215,16 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'get /admin/v1/audit-log' },
   { operation: 'get /admin/v1/replicas' },
   // It still answers the operator.
+  { operation: 'get /admin/v1/alerts/endpoints' },
+  {
+    operation: 'post /admin/v1/alerts/endpoints/{name}/test',
+    path: () => '/admin/v1/alerts/endpoints/mailto:a@b.example/test',
+  },
+  { operation: 'get /admin/v1/alerts/deliveries' },
+  {
+    operation: 'post /admin/v1/alerts/deliveries/{id}/replay',
+    path: () => `/admin/v1/alerts/deliveries/${deliveryId}/replay`,
+  },
   { operation: 'post /admin/v1/replicas/{name}/drain', path: () => `/admin/v1/replicas/${replica}/drain` },
 ]
 

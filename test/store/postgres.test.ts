@@ -39,6 +39,7 @@ const released: Readonly<Record<string, string>> = {
   '0012-key-spend.sql': '2c5ff77e35c9aeb350dc2c98260f3d69558649c6442f12a31c3918183b196554',
   '0013-people.sql': '6dcf5a69b42f7e909962add9de05d3c385d0d4695d44e4a0c4042c37a17b6a26',
   '0014-managing-keys.sql': '11c43cae1a2a7a4a4c94ec3c6b7780f59028c3e4b23a86a300e22384161c90e7',
+  '0015-alerts.sql': 'c292d30827f8430bf8fdccba94c222d1517452cd39d4eb5f5f3a490a82642f75',
 }
 
 describe('PostgreSQL behind the store', () => {

@@ -7,6 +7,8 @@ import { sqliteDialect } from '../../src/store/fragments.ts'
 import { accountQueries } from '../../src/workspaces/account-queries.ts'
 import { adjustmentNoteQueries } from '../../src/billing/invoices/queries/adjustment-notes.ts'
 import { arrivalQueries } from '../../src/billing/usage/queries/arrivals.ts'
+import { alertQueries } from '../../src/alerts/queries/alerts.ts'
+import { alertEvent } from '../../src/alerts/events.ts'
 import { emailQueries } from '../../src/billing/invoices/queries/emails.ts'
 import { invoiceQueries, linkSecretQueries } from '../../src/billing/invoices/queries/invoices.ts'
 import { keyQueries } from '../../src/workspaces/keys/key-queries.ts'
@@ -39,6 +41,7 @@ const store = {
   ...adjustmentNoteQueries(database),
   ...linkSecretQueries(database),
   ...emailQueries(database),
+  ...alertQueries(database),
   ...arrivalQueries(database),
 }
 
@@ -86,6 +89,12 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   credits: () => store.credits(workspaceId, 0, 1),
   linkSecret: () => store.linkSecret(),
   emails: () => store.emails(['a']),
+  expiringKeys: () => store.expiringKeys({ now: 1, before: 2, after: undefined, limit: 1 }),
+  eventsToDispatch: () => store.eventsToDispatch(1),
+  deliveries: () => store.deliveries({ limit: 1 }),
+  delivery: () => store.delivery('a'),
+  disabledEndpoints: () => store.disabledEndpoints(),
+  oldestUndelivered: () => store.oldestUndelivered(['a']),
   keysLastUsed: () => store.keysLastUsed(['a']),
   sessionsByHash: () => store.sessionsByHash(['a']),
   sessions: () => store.sessions({ now: 1, limit: 1 }),
@@ -104,6 +113,8 @@ const key = {
   revokedAt: null,
   ...noLimits,
 }
+
+const event = alertEvent('download.finished', { unique: ['a'], at: 1, data: { model: 'a' } })
 
 const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<unknown>]>> = {
   createWorkspace: [[], () => store.createWorkspace({ id: 'a', name: 'a', requestsPerMinute: 1, createdAt: 1 })],
@@ -160,6 +171,22 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   finishNote: [['invoices'], () => store.finishNote(invoice, { isMailed: true })],
   addPayment: [['invoices'], () => store.addPayment(payment, 1n)],
   removePayment: [['invoices'], () => store.removePayment('INV-1', 1, 0)],
+  addEvents: [[], () => store.addEvents([event])],
+  addChange: [['alerts'], () => store.addChange(event, 'engine.up')],
+  dispatchEvents: [[], () => store.dispatchEvents([{ id: 'a', body: 'b', endpoints: ['c'] }], 1)],
+  claimDelivery: [[], () => store.claimDelivery({ name: 'a', url: 'b' }, 1, 2)],
+  finishDelivery: [
+    [],
+    () =>
+      store.finishDelivery(
+        { id: 'a', eventId: 'b', body: 'c', attempts: 1, leaseUntil: 2 },
+        { state: 'sent', nextAttemptAt: 1, sentAt: 1, lastError: null },
+      ),
+  ],
+  replayDelivery: [[], () => store.replayDelivery('a', 1)],
+  disableEndpoint: [[], () => store.disableEndpoint({ name: 'a', url: 'b' }, 1)],
+  enableEndpoint: [[], () => store.enableEndpoint('a')],
+  forgetEvents: [[], () => store.forgetEvents(1)],
   queueEmail: [[], () => store.queueEmail('INV-1', 'a@b', 1)],
   claimEmail: [[], () => store.claimEmail(1, 2)],
   finishEmail: [

@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { query, type Database, type Transaction } from '../../src/store/database.ts'
+import { alertQueries } from '../../src/alerts/queries/alerts.ts'
 import { accountQueries } from '../../src/workspaces/account-queries.ts'
 import { adjustmentNoteQueries } from '../../src/billing/invoices/queries/adjustment-notes.ts'
 import { invoiceQueries, linkSecretQueries } from '../../src/billing/invoices/queries/invoices.ts'
@@ -54,6 +55,7 @@ export async function watchedStore(
   }
   const store = {
     ...accountQueries(database),
+    ...alertQueries(database),
     ...keyQueries(database),
     ...ledgerQueries(database, sqlite.directoryId),
     ...usageQueries(database),

@@ -1,8 +1,7 @@
-import { lookup } from 'node:dns'
 import { Agent } from 'undici'
 import { ApiError } from '../../shared/errors.ts'
 import { imageProblem, readImageHeader, type ImageLimits } from '../../shared/image-header.ts'
-import { isPrivateAddress } from './private-address.ts'
+import { publicLookup } from '../../delivery/public-address.ts'
 
 const TIMEOUT_MS = 10_000
 
@@ -80,15 +79,4 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
   }
 
   return { fetchImages, close: (): Promise<void> => agent.close() }
-}
-
-/** Resolves to public addresses only. The connection uses exactly the addresses that were checked. */
-const publicLookup: NonNullable<import('node:net').TcpNetConnectOpts['lookup']> = (name, options, callback) => {
-  lookup(name, { ...options, all: true }, (error, addresses) => {
-    if (error) return callback(error, [])
-    const allowed = addresses.filter(({ address }) => !isPrivateAddress(address))
-    const [first] = allowed
-    if (!first) return callback(new Error(`${name} resolves to a private address`), [])
-    return options.all ? callback(null, allowed) : callback(null, first.address, first.family)
-  })
 }

@@ -67,6 +67,14 @@ export const metricTable = {
   weir_engine_breaches_total: counter('Answers with more than the request allowed, by model', 'model'),
   weir_contradicted_counts_total: counter('Token counts of engines that contradict the text, by model', 'model'),
   weir_spend_limits_reached_total: counter('Spend limits reached, soft or hard', 'workspace'),
+  weir_alert_deliveries_total: counter(
+    'Attempts to deliver an event to an endpoint: sent, retried later, or failed for good',
+    'endpoint',
+    'result',
+  ),
+  weir_alert_oldest_undelivered_seconds: gauge(
+    'Age of the oldest event that was not delivered to a configured endpoint',
+  ),
   weir_ledger_lag_seconds: gauge('Age of the oldest row that is not durable yet'),
   weir_journal_bytes: gauge('Bytes of the journal that are not in the database yet'),
   weir_journal_max_bytes: gauge('Limit of weir_journal_bytes: above it, requests are refused'),

@@ -52,6 +52,10 @@ export interface Telemetry {
   readonly cacheUse: CacheUse
   /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
+  /** An attempt to deliver an event has ended. */
+  alertSent(endpoint: string, result: 'sent' | 'retried' | 'failed'): void
+  /** How long the oldest event waits to be delivered. */
+  alertsWaited(ms: number): void
   /** Counts ledger rows that are set aside. */
   rowsSetAside(count: number): void
   /** The certificate of the public listener is valid until then. */
@@ -72,6 +76,9 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
   const requests = metrics.counter('weir_requests_total')
   const rejections = metrics.counter('weir_rejections_total')
   const spendLimits = metrics.counter('weir_spend_limits_reached_total')
+  const alerts = metrics.counter('weir_alert_deliveries_total')
+  let alertsWaitMs = 0
+  metrics.reading('weir_alert_oldest_undelivered_seconds', () => [['', alertsWaitMs / 1000]])
   const breaches = metrics.counter('weir_engine_breaches_total')
   const contradictions = metrics.counter('weir_contradicted_counts_total')
   const doubtful = doubtfulCounts()
@@ -154,6 +161,8 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
     rowsSetAside: (count) => void (setAside += count),
     certificateServed: (validUntil) => void (certificateEnd = validUntil.getTime() / 1000),
     reconciled: (problems, at) => void (reconciliation = { problems, at }),
+    alertSent: (endpoint, result) => alerts.add(labels({ endpoint, result })),
+    alertsWaited: (ms) => void (alertsWaitMs = ms),
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     async metrics() {
       await readParts()

@@ -4,6 +4,7 @@ import { consolePage } from '../console/console-page.ts'
 import { documentationRoutes } from '../docs/documentation.ts'
 import { healthRoutes } from '../../operate/routes/health.ts'
 import type { OpenRoute } from '../route.ts'
+import { alertRoutes, type AlertsParts } from '../../alerts/routes/alerts.ts'
 import { auditRoutes, type AuditParts } from '../../operate/audit/routes/audit.ts'
 import { catalogRoutes, type CatalogParts } from '../../catalog/routes/catalog.ts'
 import { adminDescription } from './admin-description.ts'
@@ -36,6 +37,7 @@ export interface AdminRouteParts
     PricesParts,
     InvoicesParts,
     ReloadParts,
+    AlertsParts,
     AuditParts,
     CatalogParts,
     EnginesParts,
@@ -62,6 +64,7 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     ...usageRoutes(parts),
     ...invoiceRoutes(parts),
     reconciliationRoute(parts),
+    ...alertRoutes(parts),
     ...reloadRoutes(parts),
     ...catalogRoutes(parts),
     ...engineRoutes(parts),

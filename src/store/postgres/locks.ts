@@ -9,6 +9,7 @@ const NUMBERS: Readonly<Record<Lock | 'migration', number>> = {
   prices: 3,
   usage_sums: 4,
   refusals: 5,
+  alerts: 6,
 }
 
 /** Waits for the lock. */

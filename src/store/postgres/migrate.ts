@@ -23,6 +23,7 @@ export const postgresSteps = [
   '0012-key-spend.sql',
   '0013-people.sql',
   '0014-managing-keys.sql',
+  '0015-alerts.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

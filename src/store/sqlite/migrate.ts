@@ -29,6 +29,7 @@ export const sqliteSteps = [
   '0020-key-spend.sql',
   '0021-people.sql',
   '0022-managing-keys.sql',
+  '0023-alerts.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

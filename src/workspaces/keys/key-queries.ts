@@ -1,6 +1,8 @@
 import type { ApiKey } from '../workspace.ts'
 import type { KeyQuery, KeyStore } from './key-store.ts'
 import { command, readRows, type Database, type Row, type Statement, type Values } from '../../store/database.ts'
+import { alertEvent, type AlertEvent } from '../../alerts/events.ts'
+import { addEvent } from '../../alerts/queries/alerts.ts'
 import { IS_REQUEST } from '../../ledger/queries/usage-sums.ts'
 
 const NEXT_CHANGE = '(SELECT coalesce(max(change), 0) + 1 FROM api_keys)'
@@ -53,6 +55,7 @@ export function keyQueries(database: Database): KeyStore {
           listText(it.allowedAddresses),
           it.manageKeys ? 1 : 0,
         ),
+        addEvent(createdEvent(it), 'api_keys WHERE id = ?', it.id),
       ),
     changeKey: (id, it) => {
       const columns = {
@@ -78,6 +81,7 @@ export function keyQueries(database: Database): KeyStore {
           at,
           id,
         ),
+        addEvent(revokedEvent(id, at), 'api_keys WHERE id = ? AND revoked_at = ?', id, at),
         command('DELETE FROM console_sessions WHERE key_hash = (SELECT hash FROM api_keys WHERE id = ?)', id),
       ),
     async key(id) {
@@ -97,6 +101,11 @@ export function keyQueries(database: Database): KeyStore {
       const rows = await readRows(database, lastUsed(among), JSON.stringify(ids))
       return new Map(rows.flatMap((row) => (row['at'] === null ? [] : [[String(row['key_id']), Number(row['at'])]])))
     },
+    async expiringKeys({ now, before, after, limit }) {
+      const sql = `SELECT * FROM api_keys WHERE revoked_at IS NULL AND expires_at IS NOT NULL AND expires_at < ?
+        AND (expires_at, id) > (?, ?) ORDER BY expires_at, id LIMIT ?`
+      return (await readRows(database, sql, before, after?.expiresAt ?? now, after?.id ?? '', limit)).map(toKey)
+    },
     async lastKeyChange() {
       const [row] = await readRows(database, 'SELECT coalesce(max(change), 0) AS last FROM api_keys')
       return Number(row?.['last'])
@@ -107,6 +116,15 @@ export function keyQueries(database: Database): KeyStore {
       return rows.map((row) => ({ number: Number(row['change']), hash: String(row['hash']) }))
     },
   }
+}
+
+function createdEvent({ id, createdAt, expiresAt }: ApiKey): AlertEvent {
+  const data = { expires_at: expiresAt === null ? null : new Date(expiresAt).toISOString() }
+  return alertEvent('key.created', { unique: [id], at: createdAt, keyId: id, data })
+}
+
+function revokedEvent(id: string, at: number): AlertEvent {
+  return alertEvent('key.revoked', { unique: [id], at, keyId: id, data: {} })
 }
 
 function conditionsOf({ workspaceId, validAt, before }: KeyQuery): { where: string; values: Values } {

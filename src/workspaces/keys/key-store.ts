@@ -14,6 +14,8 @@ export interface KeyStore {
   keys(query: KeyQuery): Promise<readonly ApiKey[]>
   /** When each of these keys was last used for a request that reached an engine. Keys that were never used are left out. */
   keysLastUsed(ids: readonly string[]): Promise<ReadonlyMap<string, number>>
+  /** Valid keys that expire before a time, in the order of their expiry, behind this one. */
+  expiringKeys(query: ExpiringKeysQuery): Promise<readonly ApiKey[]>
   /** Every creation, change and revocation has a number, and becomes visible in the order of these numbers. */
   lastKeyChange(): Promise<number>
   /** The keys that changed after the change with this number, in order. */
@@ -27,6 +29,13 @@ export interface KeyQuery {
   readonly validAt?: number | undefined
   /** The last key of the page before. */
   readonly before?: KeyPosition | undefined
+  readonly limit: number
+}
+
+export interface ExpiringKeysQuery {
+  readonly now: number
+  readonly before: number
+  readonly after: { readonly expiresAt: number; readonly id: string } | undefined
   readonly limit: number
 }
 

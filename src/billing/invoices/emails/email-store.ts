@@ -1,4 +1,6 @@
-export type EmailState = 'queued' | 'sent' | 'failed'
+import type { Claimed, DeliveryOutcome } from '../../../delivery/sender.ts'
+
+export type EmailState = DeliveryOutcome['state']
 
 /** The e-mail of an issued document. */
 export interface InvoiceEmail {
@@ -14,15 +16,10 @@ export interface InvoiceEmail {
 }
 
 /** An e-mail that only the process with this lease may send. */
-export interface ClaimedEmail {
+export interface ClaimedEmail extends Claimed {
   readonly number: string
   readonly recipient: string
-  readonly attempts: number
-  readonly leaseUntil: number
 }
-
-/** What an attempt to send an e-mail came to. */
-export type EmailOutcome = Pick<InvoiceEmail, 'state' | 'nextAttemptAt' | 'sentAt' | 'lastError'>
 
 /** The e-mails of issued documents. Issuing queues the first one of a document; see InvoiceStore. */
 export interface EmailStore {
@@ -33,5 +30,5 @@ export interface EmailStore {
   /** Takes an e-mail that is due, so that no other process sends it before the lease ends. */
   claimEmail(now: number, leaseUntil: number): Promise<ClaimedEmail | undefined>
   /** Has no effect if the lease ended and another process has claimed the e-mail. */
-  finishEmail(claimed: ClaimedEmail, outcome: EmailOutcome): Promise<void>
+  finishEmail(claimed: ClaimedEmail, outcome: DeliveryOutcome): Promise<void>
 }

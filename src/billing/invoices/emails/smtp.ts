@@ -1,5 +1,5 @@
-import { createTransport } from 'nodemailer'
 import type { SmtpServer } from '../../../shared/smtp-server.ts'
+import { smtpTransport } from '../../../delivery/smtp-transport.ts'
 import { pdfInThread } from '../pdf/pdf-in-thread.ts'
 import type { Invoicing } from '../invoices.ts'
 import type { RowLinks } from '../rows/row-links.ts'
@@ -14,10 +14,6 @@ interface SmtpParts {
   readonly fonts: readonly string[]
 }
 
-const CONNECTION_MS = 10_000
-const GREETING_MS = 10_000
-const SOCKET_MS = 30_000
-
 /** PDFs for e-mails wait their turn with those that people ask for. */
 const client = { owner: 'e-mails', isGone: false, onGone: () => () => {} }
 
@@ -25,21 +21,8 @@ export function smtpDelivery(
   settings: SmtpServer,
   { invoicing, rowLinks, fonts }: SmtpParts,
 ): (email: ClaimedEmail) => Promise<void> {
-  const { host, port, encryption, from, replyTo } = settings
-  const auth = settings.login()
-  const transport = createTransport({
-    host,
-    port,
-    secure: encryption === 'tls',
-    requireTLS: encryption === 'starttls',
-    ignoreTLS: encryption === 'none',
-    ...(auth ? { auth: { user: auth.user, pass: auth.password } } : {}),
-    connectionTimeout: CONNECTION_MS,
-    greetingTimeout: GREETING_MS,
-    socketTimeout: SOCKET_MS,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  })
+  const { from, replyTo } = settings
+  const transport = smtpTransport(settings)
   return async ({ number, recipient }) => {
     const printable = await rowLinks.linked(await invoicing.balanced(await invoicing.byNumber(number)))
     const { subject, text } = emailMessage(printable)
@@ -58,10 +41,4 @@ export function smtpDelivery(
       ],
     })
   }
-}
-
-/** The server has refused the recipient for good. Everything else may be repaired by then. */
-export function isFinalRefusal(error: unknown): boolean {
-  const { command, responseCode } = error as { readonly command?: unknown; readonly responseCode?: unknown }
-  return command === 'RCPT TO' && typeof responseCode === 'number' && responseCode >= 500
 }

@@ -4,7 +4,7 @@ import type { AdjustmentNoteStore, Reversal, UnfinishedNote } from '../invoice-s
 import { command, query, readRows, type Database, type Row, type Values } from '../../../store/database.ts'
 import { addEmail } from './emails.ts'
 import { addAmounts } from './payments.ts'
-import { documentValues, INVOICE_COLUMNS, IS_NEXT, isNextValues, toInvoice } from './invoices.ts'
+import { addIssued, documentValues, INVOICE_COLUMNS, IS_NEXT, isNextValues, toInvoice } from './invoices.ts'
 import { placeholders, ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { addingRows } from '../../../ledger/queries/usage-sums.ts'
 import { rowsAsSums, sumColumns, toPricedSums } from '../../usage/queries/usage.ts'
@@ -160,6 +160,7 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
         statements: [
           query(FINISH, number, document.ledger_rows, sydneyDay(issuedAt)),
           addAmounts(note),
+          addIssued(note),
           ...(isMailed ? [addEmail(note)] : []),
           command(FORGET),
         ],

@@ -8,10 +8,13 @@ import {
   writeOne,
   type Database,
   type Row,
+  type Statement,
   type Values,
 } from '../../../store/database.ts'
 import { placeholders, ROW_COLUMNS, rowValues, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { addingRows } from '../../../ledger/queries/usage-sums.ts'
+import { addEvent } from '../../../alerts/queries/alerts.ts'
+import { alertEvent } from '../../../alerts/events.ts'
 import { addEmail } from './emails.ts'
 import { addAmounts, NUMBERS_IN_STATE } from './payments.ts'
 
@@ -44,6 +47,19 @@ const ISSUE = `INSERT INTO invoices (${INVOICE_COLUMNS.join(', ')}) SELECT ${pla
 
 /** True in the transaction that issued the invoice, and only if it was issued. */
 const IF_ISSUED = 'EXISTS (SELECT 1 FROM invoices WHERE number = ? AND workspace_id = ? AND issued_at = ?)'
+
+/** The event of a document, if it was issued in this transaction. */
+export function addIssued({ number, kind, workspaceId, period, issuedAt, document }: IssuedInvoice): Statement {
+  const data = { number, kind, period, total: document.total, due: document.due }
+  const event = alertEvent('invoice.issued', { unique: [number], at: issuedAt, data })
+  return addEvent(
+    event,
+    'invoices WHERE number = ? AND workspace_id = ? AND issued_at = ?',
+    number,
+    workspaceId,
+    issuedAt,
+  )
+}
 
 const ADD_ROW = `INSERT INTO ledger (${ROW_COLUMNS.join(', ')}) SELECT ${placeholders(ROW_COLUMNS)} WHERE ${IF_ISSUED}`
 
@@ -113,7 +129,9 @@ export function invoiceQueries(database: Database): InvoiceStore {
         own.map((row) => [...rowValues(row), ...ifIssued]),
       )
       const email = isMailed ? [addEmail(invoice)] : []
-      const [issued] = await database.transact(addingRows([issuing, addAmounts(invoice), ...email, rows], ['invoices']))
+      const [issued] = await database.transact(
+        addingRows([issuing, addAmounts(invoice), addIssued(invoice), ...email, rows], ['invoices']),
+      )
       return issued?.length === 1
     },
     async credits(workspaceId, from, to) {

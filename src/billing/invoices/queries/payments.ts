@@ -1,6 +1,8 @@
 import type { IssuedInvoice } from '../invoice-store.ts'
 import type { InvoiceState, Payment, PaymentStore, Receivable } from '../payments/payment-store.ts'
 import { parseSignedAud, toCents } from '../../../shared/money/money.ts'
+import { alertEvent } from '../../../alerts/events.ts'
+import { addEvent } from '../../../alerts/queries/alerts.ts'
 import { command, query, readRows, type Database, type Row, type Statement } from '../../../store/database.ts'
 
 const BILLION = 1_000_000_000n
@@ -58,6 +60,17 @@ const ADD = `INSERT INTO payments (number, sequence, amount_cents, paid_on, refe
   FROM (${OWED}) AS owed WHERE number = ? AND total - credited - paid = ?
   ON CONFLICT DO NOTHING RETURNING sequence`
 
+const IS_PAID = `invoices WHERE number = ?
+  AND EXISTS (SELECT 1 FROM payments WHERE payments.number = invoices.number AND recorded_at = ? AND removed_at IS NULL)
+  AND number IN (SELECT number FROM (${OWED}) AS owed WHERE total - credited - paid <= 0)`
+
+/** The event of a payment that was recorded in this transaction, if nothing is owed after it. */
+function addPaid({ number, paidOn, recordedAt }: Omit<Payment, 'sequence'>): Statement {
+  const data = { number, paid_on: paidOn }
+  const event = alertEvent('invoice.paid', { unique: [number, recordedAt], at: recordedAt, data })
+  return addEvent(event, IS_PAID, number, recordedAt)
+}
+
 export function paymentQueries(database: Database): PaymentStore {
   const { dialect } = database
   return {
@@ -81,10 +94,12 @@ export function paymentQueries(database: Database): PaymentStore {
       )
       return rows.map(toPayment)
     },
-    async addPayment({ number, amount, paidOn, reference, recordedAt }, expectedDue) {
+    async addPayment(payment, expectedDue) {
+      const { number, amount, paidOn, reference, recordedAt } = payment
       const adding = query(ADD, amount, paidOn, reference, recordedAt, number, expectedDue)
       // The lock keeps notes and other payments away between reading what is due and recording.
-      const [added] = await database.transact({ access: 'write', locks: ['invoices'], statements: [adding] })
+      const statements = amount > 0n ? [adding, addPaid(payment)] : [adding]
+      const [added] = await database.transact({ access: 'write', locks: ['invoices'], statements })
       return added?.length === 1
     },
     async removePayment(number, sequence, removedAt) {

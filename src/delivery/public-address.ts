@@ -1,4 +1,5 @@
-import { BlockList, isIP } from 'node:net'
+import { lookup } from 'node:dns'
+import { BlockList, isIP, type TcpNetConnectOpts } from 'node:net'
 
 const privateRanges = new BlockList()
 for (const [network, prefix] of [
@@ -36,4 +37,15 @@ for (const [network, prefix] of [
 /** Whether an address must not be fetched from, because it is not on the public internet. */
 export function isPrivateAddress(address: string): boolean {
   return privateRanges.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** Resolves to public addresses only. The connection uses exactly the addresses that were checked. */
+export const publicLookup: NonNullable<TcpNetConnectOpts['lookup']> = (name, options, callback) => {
+  lookup(name, { ...options, all: true }, (error, addresses) => {
+    if (error) return callback(error, [])
+    const allowed = addresses.filter(({ address }) => !isPrivateAddress(address))
+    const [first] = allowed
+    if (!first) return callback(new Error(`${name} resolves to a private address`), [])
+    return options.all ? callback(null, allowed) : callback(null, first.address, first.family)
+  })
 }

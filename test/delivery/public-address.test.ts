@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { isPrivateAddress } from '../../src/inference/request/private-address.ts'
+import { isPrivateAddress } from '../../src/delivery/public-address.ts'
 
 /** The first and last address of each range, and the public ones next to it. */
 const ranges4: readonly (readonly [first: string, last: string, ...publicNext: string[]])[] = [

@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import { Type, type Static, type TObject, type TProperties } from 'typebox'
+
+/** What operators can be notified of. */
+
+const time = (description: string) => Type.String({ format: 'date-time', maxLength: 30, description })
+const amount = (description: string) => Type.String({ maxLength: 40, description: `${description}, in AUD` })
+const name = (description: string) => Type.String({ maxLength: 2048, description })
+
+const workspace = { workspace: name('The name of the workspace') }
+const key = {
+  ...workspace,
+  key_id: name('The id of the key'),
+  key_name: Type.Union([name('What the key is for'), Type.Null()]),
+  key_ending: Type.Union([name('The last four characters of the key'), Type.Null()]),
+}
+const spend = {
+  ...workspace,
+  period: name('The month in Sydney, such as 2026-11'),
+  limit: amount('The spend limit of the month, excluding GST'),
+  spent: amount('What was spent in the month when it was noticed, excluding GST'),
+}
+const invoice = {
+  ...workspace,
+  number: name('The number of the document'),
+  kind: Type.Enum(['tax_invoice', 'adjustment_note']),
+  period: name('The month that it is for'),
+  total: amount('The total, including GST'),
+  due: Type.Union([name('The day on which it is due'), Type.Null()]),
+}
+const engine = { url: name('The address of the engine'), lanes: Type.Array(name('A lane that it serves')) }
+const lane = {
+  lane: name('The lane, which is one deployment of a model'),
+  queue_depth: Type.Integer({ description: 'How many requests wait' }),
+  max_queue_depth: Type.Integer({ description: 'How many may wait' }),
+}
+
+const event = <Fields extends TProperties>(summary: string, fields: Fields) => ({ summary, data: Type.Object(fields) })
+
+export const eventTable = {
+  'spend.threshold_reached': event('A workspace has spent this share of its limit. Once for each share and month.', {
+    ...spend,
+    percent: Type.Integer({ description: 'The share of the limit that was reached' }),
+  }),
+  'spend.limit_reached': event('A workspace has spent its limit. Once for each limit and month.', {
+    ...spend,
+    is_soft: Type.Boolean({ description: 'Requests are not refused' }),
+  }),
+  'engine.down': event('An address of an engine has not answered for a minute.', engine),
+  'engine.up': event('An address of an engine that was down has answered for a minute.', engine),
+  'lane.saturated': event('The queue of a lane was more than 80 % full for two minutes.', lane),
+  'lane.recovered': event('The queue of a saturated lane was below that for two minutes.', lane),
+  'invoice.issued': event('A tax invoice or an adjustment note was issued.', invoice),
+  'invoice.paid': event('A payment was recorded after which nothing is owed on an invoice.', {
+    ...workspace,
+    number: invoice.number,
+    paid_on: name('The day of the payment'),
+  }),
+  'invoice.overdue': event('The due day of an invoice has passed, and an amount is still owed.', {
+    ...workspace,
+    number: invoice.number,
+    due: name('The day on which it was due'),
+  }),
+  'key.created': event('A key was created.', {
+    ...key,
+    expires_at: Type.Union([time('From then on it is refused'), Type.Null()]),
+  }),
+  'key.revoked': event('A key was revoked.', key),
+  'key.expiring': event('A key expires in less than seven days.', {
+    ...key,
+    expires_at: time('From then on it is refused'),
+  }),
+  'download.finished': event('A model was downloaded to this machine.', { model: name('The slug of the model') }),
+  'webhook.test': event('An operator has asked for a test. Every endpoint receives it, whatever it subscribes to.', {
+    endpoint: name('The endpoint that is tested'),
+  }),
+}
+
+export type EventType = keyof typeof eventTable
+export const eventTypes = Object.keys(eventTable) as readonly EventType[]
+
+/** The fields that are added when an event is dispatched. */
+type Looked = 'workspace' | 'key_id' | 'key_name' | 'key_ending'
+export type EventData<Type extends EventType> = Omit<Static<(typeof eventTable)[Type]['data']>, Looked>
+
+/** Something that happened. The id depends only on what happened, so several processes that notice it write one event. */
+export interface AlertEvent {
+  readonly id: string
+  readonly type: EventType
+  readonly occurredAt: number
+  /** Whose it is; null: of the whole service. */
+  readonly workspaceId: string | null
+  readonly keyId: string | null
+  /** What its state is of, such as an engine; null: it has none. */
+  readonly subject: string | null
+  /** JSON, without what is known of the workspace and the key. */
+  readonly data: string
+}
+
+interface Happening<Type extends EventType> {
+  /** Together with the type, they make the event unique. */
+  readonly unique: readonly (string | number)[]
+  readonly at: number
+  readonly workspaceId?: string
+  readonly keyId?: string
+  readonly subject?: string
+  readonly data: EventData<Type>
+}
+
+export function alertEvent<Type extends EventType>(type: Type, happening: Happening<Type>): AlertEvent {
+  const { unique, at, workspaceId = null, keyId = null, subject = null, data } = happening
+  const id = hashId('evt', type, ...unique)
+  return { id, type, occurredAt: at, workspaceId, keyId, subject, data: JSON.stringify(data) }
+}
+
+/** The id of the delivery of an event to an endpoint. */
+export const deliveryId = (eventId: string, endpoint: string): string => hashId('dlv', eventId, endpoint)
+
+function hashId(kind: string, ...parts: readonly (string | number)[]): string {
+  return `${kind}_${createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)}`
+}
+
+/** An event with what its workspace and its key are called. */
+export interface NamedEvent extends AlertEvent {
+  readonly workspace: string | null
+  readonly keyName: string | null
+  readonly keyEnding: string | null
+}
+
+/** What is sent. Written once for each event, so that every attempt sends the same bytes. */
+export function bodyOf({ type, occurredAt, workspace, keyId, keyName, keyEnding, data }: NamedEvent): string {
+  return JSON.stringify({
+    type,
+    timestamp: new Date(occurredAt).toISOString(),
+    data: {
+      ...(workspace === null ? {} : { workspace }),
+      ...(keyId === null ? {} : { key_id: keyId, key_name: keyName, key_ending: keyEnding }),
+      ...(JSON.parse(data) as object),
+    },
+  })
+}
+
+/** The schema of what is sent. */
+export function bodySchema(type: EventType): TObject {
+  return Type.Object({ type: Type.Literal(type), timestamp: time('When it happened'), data: eventTable[type].data })
+}

@@ -1,0 +1,47 @@
+import type { AlertSettings, EmailEndpoint, WebhookEndpoint } from '../alerts/endpoints.ts'
+import type { Secrets } from '../catalog/file.ts'
+import type { CheckedYaml } from '../shared/checked-yaml.ts'
+import type { FileContent } from './config-file.ts'
+
+const SECRET = /^whsec_([A-Za-z0-9+/]{32,88}={0,2})$/
+
+export function alertsFrom(yaml: CheckedYaml<FileContent> | undefined, secrets: Secrets): AlertSettings {
+  const { webhooks = [], emails = [], spend_thresholds: spendThresholds = [50, 80, 100] } = yaml?.data.alerts ?? {}
+  return {
+    spendThresholds,
+    endpoints: [
+      ...webhooks.map(
+        ({ name, url, secret_env: variable, allow_private: allowsPrivate = false, events, workspace }, index) =>
+          ({
+            kind: 'webhook',
+            name,
+            url,
+            allowsPrivate,
+            events,
+            workspace,
+            secret() {
+              const encoded = SECRET.exec(secrets(variable) ?? '')?.[1]
+              if (encoded !== undefined) return Buffer.from(encoded, 'base64')
+              yaml?.mistake(
+                ['alerts', 'webhooks', index, 'secret_env'],
+                `the environment variable ${variable} must be whsec_ and 24 to 64 bytes in base64`,
+              )
+              yaml?.requireCorrect()
+              return Buffer.alloc(0)
+            },
+          }) satisfies WebhookEndpoint,
+      ),
+      ...emails.map(
+        ({ to, events, workspace }) =>
+          ({
+            kind: 'email',
+            name: `mailto:${to}`,
+            url: `mailto:${to}`,
+            recipient: to,
+            events,
+            workspace,
+          }) satisfies EmailEndpoint,
+      ),
+    ],
+  }
+}
