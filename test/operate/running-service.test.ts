@@ -273,7 +273,7 @@ describe('a request of a command', () => {
     const lock = takeServiceLock(dataDir)
     const socket = join(dataDir, 'weir.sock')
     const body = '{"error":"no"}'
-    const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`
+    const head = `HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: ${body.length}\r\n\r\n`
     const service = createServer((connection) => connection.once('data', () => connection.write(head + body)))
     service.listen(socket)
     await once(service, 'listening')
@@ -284,7 +284,7 @@ describe('a request of a command', () => {
     assert.deepEqual(await borrowKey(dataDir, 'acme'), { error: 'no' })
     service.close()
     // It closes as soon as no connection is left.
-    await within(2000, 'the service closes', closed)
+    await within(60_000, 'the service closes', closed)
   })
 })
 
