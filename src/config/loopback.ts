@@ -10,7 +10,7 @@ export function isLoopback(host: string): boolean {
   return version === 0 ? host.toLowerCase() === 'localhost' : loopback.check(host, version === 6 ? 'ipv6' : 'ipv4')
 }
 
-/** Whether nobody on the way can read what is sent there. */
+/** Whether what is sent there cannot be read on the way. */
 export function isPrivateWay(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'https:' || isLoopback(hostname.replace(/^\[|\]$/g, ''))

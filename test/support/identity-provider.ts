@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Provider, type Account, type Configuration } from 'oidc-provider'
 
-/** A real OpenID provider on this machine. Its page asks nothing: whoever presses the button is `person`. */
+/** A real OpenID provider on this machine. Its page asks nothing: pressing the button signs `person` in. */
 export interface TestProvider {
   readonly issuer: string
   /** Who signs in next. */

@@ -198,8 +198,10 @@ describe('a sign-in is refused', () => {
     await assertShown(await victim.go(callback), 400, /began in another browser/)
     await victim.go(`${url}/console/api/sign-in`)
     await assertShown(await victim.go(callback), 400, /does not belong to this sign-in/)
-    const broken = { headers: { cookie: 'weir_sign_in=bm90IGpzb24' } }
-    await assertShown(await fetch(callback, broken), 400, /began in another browser/)
+    for (const kept of ['not json', '{}', '{"nonce":"a","verifier":"b","returnTo":"/console"}']) {
+      const headers = { cookie: `weir_sign_in=${Buffer.from(kept).toString('base64url')}` }
+      await assertShown(await fetch(callback, { headers }), 400, /began in another browser/)
+    }
     assert.equal(victim.cookie('weir_session'), undefined)
   })
 

@@ -5,6 +5,7 @@ import { bellIcon } from '../../shared/icons.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, Moment, PageHead, Ready, Segments, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { may } from '../session.tsx'
 
 /** Who is notified of events, and what was sent. */
 
@@ -60,7 +61,12 @@ export function AlertsPage() {
               how.
             </Empty>
           ) : (
-            <Table caption="Endpoints" rows={data} keyOf={({ name }) => name} columns={endpointColumns(action, test)} />
+            <Table
+              caption="Endpoints"
+              rows={data}
+              keyOf={({ name }) => name}
+              columns={endpointColumns(action, may('testAlertEndpoint') ? test : undefined)}
+            />
           )
         }
       </Ready>
@@ -80,7 +86,7 @@ export function AlertsPage() {
               caption="Deliveries"
               rows={deliveries}
               keyOf={({ id }) => id}
-              columns={deliveryColumns(action, replay)}
+              columns={deliveryColumns(action, may('replayAlertDelivery') ? replay : undefined)}
             />
           )
         }
@@ -89,8 +95,9 @@ export function AlertsPage() {
   )
 }
 
-function endpointColumns({ isRunning }: PageAction, test: (name: string) => void) {
-  return [
+/** Without `test`, the person may only read. */
+function endpointColumns({ isRunning }: PageAction, test: ((name: string) => void) | undefined) {
+  const columns = [
     { title: 'Endpoint', cell: ({ name }: Endpoint) => <span class="name-cell">{name.replace('mailto:', '')}</span> },
     {
       title: 'State',
@@ -109,6 +116,10 @@ function endpointColumns({ isRunning }: PageAction, test: (name: string) => void
     },
     { title: 'Events', cell: ({ events }: Endpoint) => <span class="wrap">{events?.join(', ') ?? 'All'}</span> },
     { title: 'Workspace', cell: ({ workspace }: Endpoint) => workspace ?? 'All' },
+  ]
+  if (!test) return columns
+  return [
+    ...columns,
     {
       title: 'Action',
       isAction: true as const,
@@ -121,8 +132,9 @@ function endpointColumns({ isRunning }: PageAction, test: (name: string) => void
   ]
 }
 
-function deliveryColumns({ isRunning }: PageAction, replay: (delivery: Delivery) => void) {
-  return [
+/** Without `replay`, the person may only read. */
+function deliveryColumns({ isRunning }: PageAction, replay: ((delivery: Delivery) => void) | undefined) {
+  const columns = [
     {
       title: 'Event',
       cell: ({ event, event_id: id, body }: Delivery) => (
@@ -144,6 +156,10 @@ function deliveryColumns({ isRunning }: PageAction, replay: (delivery: Delivery)
     { title: 'State', cell: (delivery: Delivery) => <DeliveryState of={delivery} /> },
     { title: 'Created', cell: ({ created_at: at }: Delivery) => <Moment at={at} /> },
     { title: 'Attempts', isNumber: true as const, cell: ({ attempts }: Delivery) => String(attempts) },
+  ]
+  if (!replay) return columns
+  return [
+    ...columns,
     {
       title: 'Action',
       isAction: true as const,

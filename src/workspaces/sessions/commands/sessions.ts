@@ -36,7 +36,7 @@ the key.
     if (action !== 'end') throw new UsageError('choose an action: list or end')
     if (!id) throw new UsageError('give the id of the session: weir sessions end ID')
     return withStore(flags, { changes: true }, async ({ accounts, store, record }) => {
-      // The running service is told afterwards.
+      // The command notifies the running service afterwards.
       const opened = openSessions(store, systemClock, memoryChanges())
       const state = async (): Promise<SessionView | undefined> => {
         const [found] = await opened.list({ name: id, limit: 1 })

@@ -87,12 +87,15 @@ export function signInRoutes(signIn: SignIn | undefined, console: SignInConsole)
   return [route(PATH, shown(begin)), route(CALLBACK, shown(finish))]
 }
 
+/** Every check must be there: the provider's library does not check what it is not given. */
 function attemptIn(kept: string | undefined): Attempt {
   try {
-    return JSON.parse(kept ?? '') as Attempt
+    const { state, nonce, verifier, returnTo } = JSON.parse(kept ?? '') as Partial<Attempt>
+    if (state && nonce && verifier && returnTo) return { state, nonce, verifier, returnTo }
   } catch {
-    throw new SignInFailed('refused', 'The sign-in took too long, or began in another browser. Start again.')
+    // It is not what we have sent.
   }
+  throw new SignInFailed('refused', 'The sign-in took too long, or began in another browser. Start again.')
 }
 
 /** A page of the console, and nothing else: the address comes from a link that anyone may have made. */
