@@ -127,7 +127,7 @@ describe('a form of the operator', () => {
     await change.click()
     await page.getByText('Limits', { exact: true }).click()
     await page.getByLabel('Requests per minute').fill('60')
-    await page.getByLabel('Models').fill('meta/test-8b\nother')
+    await page.getByLabel('Models').fill('meta/test-8b\ntest-8b')
     await page.getByLabel('/embeddings').check()
     await page.getByLabel('Addresses').fill('10.0.0.0/40')
     await page.getByRole('button', { name: 'Save' }).click()
@@ -141,7 +141,7 @@ describe('a form of the operator', () => {
     }
     await assertAccessible(page)
     await change.click()
-    assert.equal(await page.getByLabel('Models').inputValue(), 'meta/test-8b\nother')
+    assert.equal(await page.getByLabel('Models').inputValue(), 'meta/test-8b\ntest-8b')
     await page.getByLabel('Requests per minute').fill('')
     await page.getByLabel('Models').fill('')
     await page.getByLabel('/embeddings').uncheck()
