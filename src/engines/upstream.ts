@@ -117,7 +117,9 @@ export function engineSet(open: (description: EngineDescription) => Engine): Eng
     *addresses() {
       for (const [lane, { engine }] of current) for (const address of engine.addresses()) yield [lane, address]
     },
-    readLoads: async () => void (await Promise.all([...current.values()].map(({ engine }) => engine.readLoad?.()))),
+    async readLoads() {
+      await Promise.all([...current.values()].map(async ({ engine }) => engine.readLoad?.()))
+    },
     update(deployments) {
       const next: typeof current = new Map()
       for (const { lane, engine: description } of deployments) {

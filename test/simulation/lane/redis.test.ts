@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startRedis, type RedisServer } from '../../support/redis-server.ts'
-import { runLength } from '../../support/long-run.ts'
+import { isLongRun, runLength } from '../../support/long-run.ts'
 import { simulationSeed } from '../seed.ts'
 import { redisLanes } from './redis-lane.ts'
 import { simulateRemoteLanes } from './world.ts'
@@ -18,7 +18,8 @@ describe('the lane in Redis under simulation', () => {
     t.after(lanes.close)
     const { steps, requests, ...happenings } = await simulateRemoteLanes(lanes.open, seed, runLength(2500, 10_000))
     t.diagnostic(`${requests} requests, ${steps} steps inspected, ${JSON.stringify(happenings)}`)
-    for (const [happening, times] of Object.entries(happenings)) {
+    // A short run may miss a rare event.
+    for (const [happening, times] of isLongRun ? Object.entries(happenings) : []) {
       if (happening !== 'closed') assert.ok(times > 4, `${happening} happened only ${times} times`)
     }
   })
