@@ -45,7 +45,7 @@ the others of its file do.
   hung        a test took four times its usual time and another minute without an end, and no other test failed
   equivalent  named in test/faults/equivalent: behaves the same, or differs only where no test should care
 
-The score is killed / (mutants - equivalent). The exit code is 1 if it is below ${SCORE_MIN} % in any folder.
+The score is (killed + hung) / (mutants - equivalent), since a run that never ends is noticed. The exit code is 1 if it is below ${SCORE_MIN} % in any folder.
 `
 
 const { values: options } = parseArgs({
@@ -335,7 +335,7 @@ function report(all) {
     const count = (outcome) => mutants.filter((it) => it.outcome === outcome).length
     const [killed, survived, hung, equivalent] = ['killed', 'survived', 'hung', 'equivalent'].map(count)
     const counted = mutants.length - equivalent
-    const score = counted === 0 ? 100 : Math.round((killed / counted) * 1000) / 10
+    const score = counted === 0 ? 100 : Math.round(((killed + hung) / counted) * 1000) / 10
     return { folder, mutants: mutants.length, killed, survived, hung, equivalent, score }
   })
   if (options.json) console.log(JSON.stringify({ seed: options.seed, rows, mutants: all }, null, 2))
