@@ -45,7 +45,8 @@ the others of its file do.
   hung        a test took four times its usual time and another minute without an end, and no other test failed
   equivalent  named in test/faults/equivalent: behaves the same, or differs only where no test should care
 
-The score is (killed + hung) / (mutants - equivalent), since a run that never ends is noticed. The exit code is 1 if it is below ${SCORE_MIN} % in any folder.
+The score is (killed + hung) / (mutants - equivalent), since a run that never ends is noticed. The exit code is 1 if it
+is below ${SCORE_MIN} % in any folder.
 `
 
 const { values: options } = parseArgs({
