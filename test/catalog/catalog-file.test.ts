@@ -48,7 +48,13 @@ describe('a model in the file of the catalog', () => {
       lane: 'a/b',
       mode: 'serverless',
       workspace: undefined,
-      limits: { tokenBudget: 200_000, maxConcurrentRequests: 32, maxQueueDepth: 256, maxWaitMs: 120_000 },
+      limits: {
+        tokenBudget: 200_000,
+        maxConcurrentRequests: 32,
+        maxQueueDepth: 256,
+        maxWaitMs: 120_000,
+        maxRequestsPerWorkspace: undefined,
+      },
       perHour: undefined,
     })
     assert.deepEqual(

@@ -99,7 +99,7 @@ const names = {
   max_concurrent_requests: 'In flight at most',
   max_queue_depth: 'Waiting at most',
   max_wait_ms: 'Longest wait, ms',
-  max_requests_per_workspace: 'Per workspace at most',
+  max_requests_per_workspace: 'Per workspace',
 } as const
 type LimitName = keyof typeof names
 const limitNames = Object.keys(names) as LimitName[]
