@@ -57,8 +57,7 @@ export function AlertsPage() {
         {({ data }) =>
           data.length === 0 ? (
             <Empty icon={bellIcon} title="There are no endpoints yet">
-              List webhooks and e-mail addresses under <code>alerts</code> in weir.yaml. The guide on webhooks shows
-              how.
+              Add webhooks and e-mail addresses to the section alerts of weir.yaml. The guide on webhooks shows how.
             </Empty>
           ) : (
             <Table
