@@ -55,7 +55,9 @@ function fieldsOf(model: Model): Fields {
     const place = lane === model.id ? 'serverless' : lane
     // Engine keys are secrets, so they are not shown.
     if (engine) fields[`${place}.engine`] = [engine.kind, engine.model, ...engine.urls].join(' ')
-    for (const [name, limit] of Object.entries(limits)) fields[`${place}.limits.${snake(name)}`] = String(limit)
+    for (const [name, limit] of Object.entries(limits)) {
+      if (limit !== undefined) fields[`${place}.limits.${snake(name)}`] = String(limit)
+    }
     if (perHour !== undefined) fields[`${place}.per_hour`] = perHour
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))

@@ -35,6 +35,8 @@ const schemas = schemasOf(publicDocument())
 
 function schemasOf({ paths }: ApiDocument): Readonly<Record<string, Schema>> {
   const found = Object.entries(paths).flatMap(([path, { post }]) => {
+    // A key is managed with a strict body, which refuses unknown fields: test/workspaces/key-limits.http.test.ts.
+    if (path === '/keys') return []
     const schema = post?.requestBody?.content['application/json']?.schema
     return schema ? [[path, schema as Schema] as const] : []
   })

@@ -89,7 +89,12 @@ function stage(plan: Plan = {}) {
       close: async () => {},
     }),
     admission: {
-      enter(lane: string, cost: number, decided: (decision: Decision, ticket: { leave(): void }) => void) {
+      enter(
+        lane: string,
+        _workspace: string,
+        cost: number,
+        decided: (decision: Decision, ticket: { leave(): void }) => void,
+      ) {
         log.push(`enter ${lane} ${cost}`)
         const ticket = { leave: () => void log.push('leave') }
         state.decided = (decision) => decided(decision, ticket)

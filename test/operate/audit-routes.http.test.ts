@@ -19,7 +19,8 @@ before(async () => {
     models: [modelEntry([engine.url])],
   })
   await weir.admin('POST', '/admin/v1/workspaces', { name: 'acme' })
-  cookie = await signIn({ key: weir.key })
+  const made = await weir.admin('POST', '/admin/v1/keys', { workspace: 'default', name: 'manager', manage_keys: true })
+  cookie = await signIn({ key: ((await made.json()) as { key: string }).key })
 })
 after(async () => {
   await weir.stop()

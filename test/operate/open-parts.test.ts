@@ -32,7 +32,7 @@ describe('the parts of a service', () => {
     const { closed } = await opened(t, {})
     assert.equal((await opened(t, smtp)).closed, closed + 1)
     assert.equal((await opened(t, smtp, { worker: 1 })).closed, closed + 1)
-    assert.equal((await opened(t, smtp, { worker: 2 })).closed, closed)
+    assert.equal((await opened(t, smtp, { worker: 2 })).closed, (await opened(t, {}, { worker: 2 })).closed)
   })
 
   it('watch the file of the configuration, which has the catalog, or the place where it may appear', async (t) => {

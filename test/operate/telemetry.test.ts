@@ -75,6 +75,8 @@ function useAll(telemetry: Telemetry): void {
   telemetry.contradicted(job, 99)
   telemetry.contradicted(job, 98)
   telemetry.spendLimitReached('acme')
+  telemetry.alertSent('ops', 'sent')
+  telemetry.alertsWaited(1500)
   telemetry.certificateServed(new Date(5000))
   telemetry.reconciled(2, 6000)
   telemetry.rowsSetAside(2)
@@ -90,6 +92,8 @@ describe('the metrics of a service', () => {
     useAll(telemetry)
     const lines = (await scrape()).filter((line) => !/^process_|^gen_ai|_bucket|event_loop/.test(line))
     assert.deepEqual(lines.toSorted(), [
+      'weir_alert_deliveries_total{endpoint="ops",result="sent"} 1',
+      'weir_alert_oldest_undelivered_seconds 1.5',
       `weir_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
       'weir_cache_misses_total{model="m",lane="m",cause="first_use"} 1',
       'weir_cache_tokens_total{workspace="ws_1",key="key_1",model="m",kind="cached_input"} 4',

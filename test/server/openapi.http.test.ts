@@ -27,6 +27,8 @@ let weir: TestWeir
 let document: ApiDocument
 /** The id of a settled request. */
 let requestId: string
+/** The id of a key that the caller's key may change. */
+let managedId: string
 
 before(async () => {
   engine = await scriptedEngine()
@@ -66,6 +68,9 @@ before(async () => {
   await copyToLastMonth(weir, 3)
   const issued = await weir.admin('POST', '/admin/v1/invoices', { workspace: 'default', period: lastMonth.name })
   assert.equal(issued.status, 201, await issued.text())
+  const keys = (await (await weir.admin('GET', '/admin/v1/keys')).json()) as { data: { id: string }[] }
+  await weir.admin('PATCH', `/admin/v1/keys/${keys.data[0]?.id}`, { manage_keys: true })
+  managedId = ((await (await ask('post', '/keys')).json()) as { id: string }).id
   document = (await (await weir.call('/openapi.json', { key: null })).json()) as ApiDocument
 })
 after(async () => {
@@ -86,8 +91,8 @@ describe('GET /openapi.json', () => {
 
   it('lists the rate limit headers on every response, and a body on every POST', () => {
     for (const [method, path, operation] of operations()) {
-      assert.ok(['get', 'post'].includes(method), path)
-      assert.equal(operation.requestBody !== undefined, method === 'post')
+      assert.ok(['get', 'post', 'patch', 'delete'].includes(method), path)
+      assert.equal(operation.requestBody !== undefined, method === 'post' || method === 'patch')
       for (const [status, answer] of Object.entries(operation.responses)) {
         for (const name of ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id']) {
           assert.ok(answer.headers[name], `${path} ${status} ${name}`)
@@ -124,56 +129,78 @@ describe('GET /openapi.json', () => {
   })
 })
 
-/** A request to each documented operation that it answers with 200. */
-const asks: Readonly<Record<string, { path?: string; body?: object; form?: Record<string, string>; engine?: object }>> =
-  {
-    'post /chat/completions': { body: { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] } },
-    'post /responses': { body: { model: 'meta/test-8b', input: 'Hi', tools: [{ type: 'web_search' }] } },
-    'post /messages': {
-      body: {
-        model: 'meta/test-8b',
-        max_tokens: 10,
-        messages: [{ role: 'user', content: 'Hi' }],
-        tools: [{ type: 'web_search_20250305', name: 'web_search' }],
-      },
+interface Asking {
+  readonly path?: string
+  readonly body?: object
+  readonly form?: Record<string, string>
+  readonly engine?: object
+  /** Instead of 200. */
+  readonly status?: number
+}
+
+/** A request to each documented operation that it answers without an error. */
+const asks: Readonly<Record<string, Asking>> = {
+  'post /chat/completions': { body: { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] } },
+  'post /responses': { body: { model: 'meta/test-8b', input: 'Hi', tools: [{ type: 'web_search' }] } },
+  'post /messages': {
+    body: {
+      model: 'meta/test-8b',
+      max_tokens: 10,
+      messages: [{ role: 'user', content: 'Hi' }],
+      tools: [{ type: 'web_search_20250305', name: 'web_search' }],
     },
-    'post /messages/count_tokens': { body: { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] } },
-    'post /completions': {
-      body: { model: 'meta/test-8b', prompt: 'Once' },
-      engine: {
-        choices: [{ index: 0, text: ' upon', finish_reason: 'stop' }],
-        usage: { prompt_tokens: 1, completion_tokens: 1 },
-      },
+  },
+  'post /messages/count_tokens': { body: { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] } },
+  'post /completions': {
+    body: { model: 'meta/test-8b', prompt: 'Once' },
+    engine: {
+      choices: [{ index: 0, text: ' upon', finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1, completion_tokens: 1 },
     },
-    'post /embeddings': {
-      body: { model: 'meta/embed', input: ['one', 'two'] },
-      engine: { data: [0, 1].map((index) => ({ index, embedding: [0.5, -1] })), usage: { prompt_tokens: 2 } },
+  },
+  'post /embeddings': {
+    body: { model: 'meta/embed', input: ['one', 'two'] },
+    engine: { data: [0, 1].map((index) => ({ index, embedding: [0.5, -1] })), usage: { prompt_tokens: 2 } },
+  },
+  'post /rerank': {
+    body: { model: 'meta/documents', query: 'q', documents: ['a', 'b'], return_documents: true },
+    engine: { results: [0, 1].map((index) => ({ index, relevance_score: 0.5 })), usage: { total_tokens: 4 } },
+  },
+  'post /reranking': {
+    body: { model: 'meta/passages', query: { text: 'q' }, passages: [{ text: 'a' }, { text: 'b' }] },
+    engine: { rankings: [0, 1].map((index) => ({ index, logit: -2.5 })), usage: { prompt_tokens: 4 } },
+  },
+  'post /images/generations': { body: { model: 'meta/images', prompt: 'A weir', n: 2 } },
+  'post /audio/transcriptions': { form: { model: 'meta/speech' } },
+  'post /audio/translations': { form: { model: 'meta/speech' } },
+  'get /models': { path: '/models?scope=catalog' },
+  'get /models/detail': { path: '/models/detail?slug=meta/test-8b' },
+  'get /models/{slug}': { path: '/models/meta/reserved' },
+  'get /queue/status': {},
+  'get /usage': { path: '/usage?group_by=model' },
+  'get /usage/cache': {},
+  'get /invoices/{number}/lines/{line}': { path: '/invoices/INV-000001/lines/1' },
+  'get /usage/refused': {},
+  'get /key': {},
+  'get /keys': {},
+  'post /keys': { body: { name: 'website' }, status: 201 },
+  'patch /keys/{id}': {
+    get path() {
+      return `/keys/${managedId}`
     },
-    'post /rerank': {
-      body: { model: 'meta/documents', query: 'q', documents: ['a', 'b'], return_documents: true },
-      engine: { results: [0, 1].map((index) => ({ index, relevance_score: 0.5 })), usage: { total_tokens: 4 } },
+    body: { name: 'other' },
+  },
+  'delete /keys/{id}': {
+    get path() {
+      return `/keys/${managedId}`
     },
-    'post /reranking': {
-      body: { model: 'meta/passages', query: { text: 'q' }, passages: [{ text: 'a' }, { text: 'b' }] },
-      engine: { rankings: [0, 1].map((index) => ({ index, logit: -2.5 })), usage: { prompt_tokens: 4 } },
+  },
+  'get /usage/{request_id}': {
+    get path() {
+      return `/usage/${requestId}`
     },
-    'post /images/generations': { body: { model: 'meta/images', prompt: 'A weir', n: 2 } },
-    'post /audio/transcriptions': { form: { model: 'meta/speech' } },
-    'post /audio/translations': { form: { model: 'meta/speech' } },
-    'get /models': { path: '/models?scope=catalog' },
-    'get /models/detail': { path: '/models/detail?slug=meta/test-8b' },
-    'get /models/{slug}': { path: '/models/meta/reserved' },
-    'get /queue/status': {},
-    'get /usage': { path: '/usage?group_by=model' },
-    'get /usage/cache': {},
-    'get /invoices/{number}/lines/{line}': { path: '/invoices/INV-000001/lines/1' },
-    'get /usage/refused': {},
-    'get /usage/{request_id}': {
-      get path() {
-        return `/usage/${requestId}`
-      },
-    },
-  }
+  },
+}
 
 async function ask(method: string, path: string, changes: { body?: unknown; key?: string | null } = {}) {
   const asking = asks[`${method} ${path}`] ?? assert.fail(`how to ask ${path}?`)
@@ -226,8 +253,9 @@ describe('a documented operation', () => {
     for (const [method, path, operation] of keyed()) {
       const response = await ask(method, path)
       const body: unknown = await response.json()
-      assert.equal(response.status, 200, `${path} ${JSON.stringify(body)}`)
-      const documented = operation.responses['200'] ?? assert.fail()
+      const { status = 200 } = asks[`${method} ${path}`] ?? {}
+      assert.equal(response.status, status, `${path} ${JSON.stringify(body)}`)
+      const documented = operation.responses[status] ?? assert.fail()
       const schema = documented.content['application/json']?.schema ?? assert.fail()
       const [isValid, problems] = Errors(schema, body)
       assert.ok(isValid, `${path} ${JSON.stringify(problems)}`)
@@ -264,6 +292,9 @@ describe('a documented operation', () => {
           [404, post(path, { ...form, model: 'meta/nothing' })],
           [503, post(path, { ...form, model: 'meta/mute' })],
         )
+      } else if (path.startsWith('/keys')) {
+        if (body)
+          refusals.push([400, ask(method, path, { body: '{' })], [400, ask(method, path, { body: { name: 5 } })])
       } else if (method === 'post') {
         refusals.push(
           [400, post(path, '{')],
@@ -302,7 +333,7 @@ describe('a documented operation', () => {
       if (!schema) continue
       const { body } = asks[`${method} ${path}`] ?? {}
       assert.deepEqual(Errors(schema, body), [true, []], path)
-      assert.equal(Errors(schema, { ...body, model: 5 })[0], false)
+      assert.equal(Errors(schema, { ...body, model: 5, name: 5 })[0], false)
     }
   })
 })

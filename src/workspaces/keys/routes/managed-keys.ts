@@ -61,11 +61,10 @@ export function managedKeyRoutes(parts: ManagedKeysParts): readonly KeyRoute[] {
   }
 
   /** A key that may do more than its manager is out of reach. */
-  async function managed(caller: Caller, id: string): Promise<{ key: ApiKey; by: ApiKey }> {
-    const by = await manager(caller)
+  async function managed(caller: Caller, by: ApiKey, id: string): Promise<ApiKey> {
     const key = await ownKey(parts, caller, id)
     requireWithin(key, by)
-    return { key, by }
+    return key
   }
 
   function record<Done>(exchange: Exchange, by: ApiKey, action: Action, act: () => Promise<Done>): Promise<Done> {
@@ -116,16 +115,16 @@ export function managedKeyRoutes(parts: ManagedKeysParts): readonly KeyRoute[] {
         const given = Object.entries(keyLimitsIn(body)).filter(([, value]) => value !== undefined)
         const expiresAt = expires ? endOf('expires_at', expires) : by.expiresAt
         const scope = { ...by, ...Object.fromEntries(given), expiresAt, manageKeys }
-        requireWithin(scope, by)
-        requireModels(Object.fromEntries(given), catalog.models(), caller.workspace.name)
         const action = {
           action: 'createKey',
           subject: `${caller.workspace.name} ${name}`,
           body,
           state: async () => undefined,
         }
-        const created = await record(exchange, by, action, () =>
-          accounts.createKey(by.workspaceId, {
+        const created = await record(exchange, by, action, async () => {
+          requireWithin(scope, by)
+          requireModels(Object.fromEntries(given), catalog.models(), caller.workspace.name)
+          return accounts.createKey(by.workspaceId, {
             name,
             expiresAt: expiresAt ?? undefined,
             manageKeys,
@@ -135,8 +134,8 @@ export function managedKeyRoutes(parts: ManagedKeysParts): readonly KeyRoute[] {
             allowedModels: scope.allowedModels,
             allowedEndpoints: scope.allowedEndpoints,
             allowedAddresses: scope.allowedAddresses,
-          }),
-        )
+          })
+        })
         exchange.sendJson(JSON.stringify(created), 201)
       },
     }),
@@ -156,15 +155,16 @@ export function managedKeyRoutes(parts: ManagedKeysParts): readonly KeyRoute[] {
       response: jsonResponse(keySchema, keyExample),
       errors: [...bodyErrors, ...errors, 'conflict'],
       async answer({ exchange, caller, parameters: { id } }) {
-        const { key, by } = await managed(caller, id)
+        const by = await manager(caller)
         const body = await readSmallBody(exchange, keyChangeSchema)
         const change = keyChangeOf(body)
         const given = Object.entries(change).filter(([, value]) => value !== undefined)
-        requireWithin({ ...key, ...Object.fromEntries(given) }, by)
-        requireModels(change, catalog.models(), caller.workspace.name)
-        const changed = await record(exchange, by, { ...actionOn('changeKey', id), body }, () =>
-          accounts.changeKey(id, change),
-        )
+        const changed = await record(exchange, by, { ...actionOn('changeKey', id), body }, async () => {
+          const key = await managed(caller, by, id)
+          requireWithin({ ...key, ...Object.fromEntries(given) }, by)
+          requireModels(change, catalog.models(), caller.workspace.name)
+          return accounts.changeKey(id, change)
+        })
         exchange.sendJson(JSON.stringify(await oneKey({ accounts, store }, changed.key)))
       },
     }),
@@ -179,9 +179,12 @@ export function managedKeyRoutes(parts: ManagedKeysParts): readonly KeyRoute[] {
       response: jsonResponse(keySchema, { ...keyExample, revoked: '2026-11-16T01:00:00.000Z' }),
       errors: [...errors],
       async answer({ exchange, caller, parameters: { id } }) {
-        const { by } = await managed(caller, id)
+        const by = await manager(caller)
         const action = { ...actionOn('revokeKey', id), body: undefined }
-        const { key } = await record(exchange, by, action, () => accounts.revokeKey(id))
+        const { key } = await record(exchange, by, action, async () => {
+          await managed(caller, by, id)
+          return accounts.revokeKey(id)
+        })
         exchange.sendJson(JSON.stringify(await oneKey({ accounts, store }, key)))
       },
     }),
