@@ -853,6 +853,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'sign-in/identity-provider.ts',
     'sign-in/routes/sign-in.ts',
     'sign-in/sign-in.ts',
+    'spend-limits/limit.ts',
     'spend-limits/spend-control.ts',
     'spend-limits/spending.ts',
     'workspace.ts',

@@ -1317,6 +1317,8 @@ export interface Operations {
       event?:
         | 'spend.threshold_reached'
         | 'spend.limit_reached'
+        | 'key.spend_threshold_reached'
+        | 'key.spend_limit_reached'
         | 'engine.down'
         | 'engine.up'
         | 'lane.saturated'

@@ -15,11 +15,11 @@ const key = {
   key_ending: Type.Union([name('The last four characters of the key'), Type.Null()]),
 }
 const spend = {
-  ...workspace,
-  period: name('The month in Sydney, such as 2026-11'),
-  limit: amount('The spend limit of the month, excluding GST'),
-  spent: amount('What was spent in the month when it was noticed, excluding GST'),
+  period: name('The month in Sydney, such as 2026-11, or the day, such as 2026-11-18'),
+  limit: amount('The spend limit of the period, excluding GST'),
+  spent: amount('What was spent in the period when it was noticed, excluding GST'),
 }
+const percent = Type.Integer({ description: 'The share of the limit that was reached' })
 const invoice = {
   ...workspace,
   number: name('The number of the document'),
@@ -39,12 +39,22 @@ const event = <Fields extends TProperties>(summary: string, fields: Fields) => (
 
 export const eventTable = {
   'spend.threshold_reached': event('A workspace has spent this share of its limit. Once for each share and month.', {
+    ...workspace,
     ...spend,
-    percent: Type.Integer({ description: 'The share of the limit that was reached' }),
+    percent,
   }),
   'spend.limit_reached': event('A workspace has spent its limit. Once for each limit and month.', {
+    ...workspace,
     ...spend,
     is_soft: Type.Boolean({ description: 'Requests are not refused' }),
+  }),
+  'key.spend_threshold_reached': event(
+    'A key has spent this share of its limit for a day or a month. Once for each share and period.',
+    { ...key, ...spend, percent },
+  ),
+  'key.spend_limit_reached': event('A key has spent its limit for a day or a month. Once for each limit and period.', {
+    ...key,
+    ...spend,
   }),
   'engine.down': event('An address of an engine has not answered for a minute.', engine),
   'engine.up': event('An address of an engine that was down has answered for a minute.', engine),

@@ -11,12 +11,20 @@ export interface Watch {
 }
 
 /** What is spent of a limit in a period. */
-export interface SpendState {
+interface SpendState {
   readonly workspaceId: string
+  /** A month, or a day of a key: "2026-11" or "2026-11-18". */
   readonly period: string
   readonly limit: PicoAud
-  readonly isSoft: boolean
   readonly spent: PicoAud
+}
+
+export interface WorkspaceSpend extends SpendState {
+  readonly isSoft: boolean
+}
+
+export interface KeySpend extends SpendState {
+  readonly keyId: string
 }
 
 export interface OverdueInvoice {
@@ -36,7 +44,9 @@ export interface WatchParts {
   readonly clock: AlarmClock
   readonly endpoints: readonly string[]
   readonly spendThresholds: readonly number[]
-  spendStates(): Promise<readonly SpendState[]>
+  workspaceSpend(): Promise<readonly WorkspaceSpend[]>
+  /** In pages, because there may be a million keys. */
+  keySpend(): AsyncIterable<readonly KeySpend[]>
   engines(): readonly { readonly url: string; readonly lane: string; readonly isUp: boolean }[]
   lanes(): Promise<readonly { readonly lane: string; readonly queueDepth: number; readonly maxQueueDepth: number }[]>
   /** Those that became overdue in the last 30 days. */
@@ -49,6 +59,8 @@ export interface WatchParts {
 }
 
 const TICK_MS = 10_000
+/** Keys are checked less often, because there may be many. */
+const KEYS_MS = 60_000
 /** What changes once a day is looked at less often. */
 const DAYS_MS = 10 * 60_000
 const ENGINE_HOLD_MS = 60_000
@@ -64,6 +76,7 @@ export function openWatch(parts: WatchParts): Watch {
   const { store, clock } = parts
   let isClosed = false
   let stopTimer = (): void => {}
+  let keysCheckedAt = -Infinity
   let daysCheckedAt = -Infinity
   /** They exist in the database. What is noticed again and again is not written each time. */
   let known = new Set<string>()
@@ -92,13 +105,12 @@ export function openWatch(parts: WatchParts): Watch {
     for (const { id } of unknown) known.add(id)
   }
 
-  function spendEvents(state: SpendState): readonly AlertEvent[] {
-    const { workspaceId, period, limit, isSoft, spent } = state
+  function workspaceEvents(state: WorkspaceSpend): readonly AlertEvent[] {
+    const { workspaceId, period, limit, isSoft } = state
     const at = clock.now()
-    const data = { period, limit: formatAud(limit), spent: formatAud(spent) }
-    const reached = parts.spendThresholds.filter((percent) => limit > 0n && spent * 100n >= limit * BigInt(percent))
+    const data = spendData(state)
     return [
-      ...reached.map((percent) =>
+      ...reachedShares(state).map((percent) =>
         alertEvent('spend.threshold_reached', {
           unique: [workspaceId, period, percent],
           at,
@@ -106,7 +118,7 @@ export function openWatch(parts: WatchParts): Watch {
           data: { ...data, percent },
         }),
       ),
-      ...(spent >= limit
+      ...(state.spent >= limit
         ? [
             alertEvent('spend.limit_reached', {
               unique: [workspaceId, period, String(limit)],
@@ -118,6 +130,27 @@ export function openWatch(parts: WatchParts): Watch {
         : []),
     ]
   }
+
+  function keyEvents(state: KeySpend): readonly AlertEvent[] {
+    const { workspaceId, keyId, period, limit } = state
+    const of = { at: clock.now(), workspaceId, keyId }
+    const data = spendData(state)
+    return [
+      ...reachedShares(state).map((percent) =>
+        alertEvent('key.spend_threshold_reached', {
+          ...of,
+          unique: [keyId, period, percent],
+          data: { ...data, percent },
+        }),
+      ),
+      ...(state.spent >= limit
+        ? [alertEvent('key.spend_limit_reached', { ...of, unique: [keyId, period, String(limit)], data })]
+        : []),
+    ]
+  }
+
+  const reachedShares = ({ limit, spent }: SpendState): readonly number[] =>
+    parts.spendThresholds.filter((percent) => limit > 0n && spent * 100n >= limit * BigInt(percent))
 
   async function checkEngines(): Promise<void> {
     const byUrl = Map.groupBy(parts.engines(), ({ url }) => url)
@@ -155,11 +188,15 @@ export function openWatch(parts: WatchParts): Watch {
   }
 
   async function check(): Promise<void> {
-    await add((await parts.spendStates()).flatMap(spendEvents))
+    await add((await parts.workspaceSpend()).flatMap(workspaceEvents))
     await checkEngines()
     await checkLanes()
     const oldest = await store.oldestUndelivered(parts.endpoints)
     parts.waited(oldest === undefined ? 0 : Math.max(0, clock.now() - oldest))
+    if (clock.monotonic() - keysCheckedAt >= KEYS_MS) {
+      for await (const page of parts.keySpend()) await add(page.flatMap(keyEvents))
+      keysCheckedAt = clock.monotonic()
+    }
     if (clock.monotonic() - daysCheckedAt < DAYS_MS) return
     await checkDays()
     daysCheckedAt = clock.monotonic()
@@ -183,6 +220,10 @@ export function openWatch(parts: WatchParts): Watch {
       return working
     },
   }
+}
+
+function spendData({ period, limit, spent }: SpendState) {
+  return { period, limit: formatAud(limit), spent: formatAud(spent) }
 }
 
 /** A key whose expiry was moved gets another event. */

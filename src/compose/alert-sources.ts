@@ -1,10 +1,13 @@
-import type { ExpiringKey, OverdueInvoice, SpendState } from '../alerts/watch.ts'
+import type { ExpiringKey, KeySpend, OverdueInvoice, WorkspaceSpend } from '../alerts/watch.ts'
 import type { InvoiceStore, IssuedInvoice } from '../billing/invoices/invoice-store.ts'
-import { sydneyDate, sydneyMonth } from '../shared/money/sydney-time.ts'
+import type { UsageStore } from '../billing/usage/usage-store.ts'
+import { sydneyDate, sydneyDayPeriod, sydneyMonth, type Month } from '../shared/money/sydney-time.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Accounts } from '../workspaces/accounts.ts'
 import type { ExpiringKeysQuery, KeyStore } from '../workspaces/keys/key-store.ts'
+import { keySums } from '../workspaces/spend-limits/limit.ts'
 import type { SpendView } from '../workspaces/spend-limits/spending.ts'
+import type { ApiKey } from '../workspaces/workspace.ts'
 
 /** Where alerts read what they watch. A part of compose.ts. */
 
@@ -14,19 +17,57 @@ const OVERDUE_DAYS = 30
 const PAGE = 500
 
 /** Of every workspace that has a limit. */
-export async function spendStates(parts: {
+export async function workspaceSpend(parts: {
   readonly accounts: Pick<Accounts, 'workspaces'>
   readonly spending: Pick<SpendView, 'spent'>
   readonly clock: Clock
-}): Promise<readonly SpendState[]> {
+}): Promise<readonly WorkspaceSpend[]> {
   const period = sydneyMonth(parts.clock.now()).name
-  const states: SpendState[] = []
+  const states: WorkspaceSpend[] = []
   for (const { id, spendLimit } of parts.accounts.workspaces()) {
     if (!spendLimit) continue
     const spent = await parts.spending.spent(id)
     states.push({ workspaceId: id, period, limit: spendLimit.amount, isSoft: spendLimit.isSoft, spent })
   }
   return states
+}
+
+/** Of every valid key that has a limit, in this day and this month. */
+export async function* keySpend(
+  store: Pick<KeyStore, 'keysWithSpendLimit'> & Pick<UsageStore, 'usageSums'>,
+  clock: Clock,
+): AsyncGenerator<readonly KeySpend[]> {
+  let after: string | undefined
+  for (;;) {
+    const now = clock.now()
+    const keys = await store.keysWithSpendLimit({ now, after, limit: PAGE })
+    after = keys.at(-1)?.id
+    if (after === undefined) return
+    yield [
+      ...(await statesOf(store, keys, 'spendPerDay', { ...sydneyDayPeriod(now), name: sydneyDate(now) })),
+      ...(await statesOf(store, keys, 'spendPerMonth', sydneyMonth(now))),
+    ]
+  }
+}
+
+async function statesOf(
+  store: Pick<UsageStore, 'usageSums'>,
+  keys: readonly ApiKey[],
+  kind: 'spendPerDay' | 'spendPerMonth',
+  period: Month,
+): Promise<readonly KeySpend[]> {
+  // With a limit of 0 nothing can be spent, so nothing is to be reported.
+  const limited = keys.flatMap(({ id, workspaceId, [kind]: limit }) => (limit ? [{ id, workspaceId, limit }] : []))
+  if (limited.length === 0) return []
+  const ids = limited.map(({ id }) => id)
+  const spent = await keySums(store, ids, period)
+  return limited.map(({ id, workspaceId, limit }) => ({
+    workspaceId,
+    keyId: id,
+    period: period.name,
+    limit,
+    spent: spent.get(id) ?? 0n,
+  }))
 }
 
 export async function newlyOverdue(store: InvoiceStore, now: number): Promise<readonly OverdueInvoice[]> {

@@ -34,7 +34,7 @@ import { openSpool } from '../server/uploads/spool.ts'
 import { createPipeline, type Pipeline } from '../inference/pipeline/pipeline.ts'
 import type { AlarmClock, Clock } from '../shared/clock.ts'
 import type { FileStore } from '../server/files/files.ts'
-import { expiringKeys, newlyOverdue, spendStates } from './alert-sources.ts'
+import { expiringKeys, keySpend, newlyOverdue, workspaceSpend } from './alert-sources.ts'
 import {
   alertEvents,
   alertsFailed,
@@ -353,7 +353,8 @@ async function openAlerting(start: Start, parts: Records & Shared & Access & Mod
     clock,
     endpoints: settings.endpoints.map(({ name }) => name),
     spendThresholds: settings.spendThresholds,
-    spendStates: () => spendStates({ accounts, spending, clock }),
+    workspaceSpend: () => workspaceSpend({ accounts, spending, clock }),
+    keySpend: () => keySpend(readStore, clock),
     engines: () => [...engines.addresses()].map(([lane, { url, isUp }]) => ({ lane, url: withoutPassword(url), isUp })),
     lanes: async () =>
       [...(await admission.status())].map(([lane, { queueDepth, limits }]) => ({

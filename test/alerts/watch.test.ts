@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { openWatch, type Watch, type WatchParts } from '../../src/alerts/watch.ts'
 import { bodyOf, bodySchema, type EventType } from '../../src/alerts/events.ts'
-import { expiringKeys, newlyOverdue, spendStates } from '../../src/compose/alert-sources.ts'
+import { expiringKeys, newlyOverdue, workspaceSpend } from '../../src/compose/alert-sources.ts'
 import { parseAud } from '../../src/shared/money/money.ts'
 import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import { Check } from 'typebox/value'
@@ -28,7 +28,8 @@ async function watchWith(changes: Partial<WatchParts> = {}): Promise<Watch> {
     clock,
     endpoints: [],
     spendThresholds: [50, 80, 100],
-    spendStates: async () => [],
+    workspaceSpend: async () => [],
+    async *keySpend() {},
     engines: () => [],
     lanes: async () => [],
     overdueInvoices: async () => [],
@@ -78,13 +79,13 @@ describe('the spend of a workspace', () => {
       ],
     }
     const spending = { spent: async () => aud(spent) }
-    const states = () => spendStates({ accounts, spending, clock })
-    const first = await watchWith({ spendStates: states })
+    const states = () => workspaceSpend({ accounts, spending, clock })
+    const first = await watchWith({ workspaceSpend: states })
     assert.deepEqual(await news(), [])
     spent = '85'
     await first.check()
     await first.check()
-    await watchWith({ spendStates: states })
+    await watchWith({ workspaceSpend: states })
     const data = { workspace: 'acme', period: '2026-11', limit: '100.00', spent: '85.00' }
     const found = await news()
     assert.deepEqual(

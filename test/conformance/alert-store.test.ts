@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { alertEvent, deliveryId, type AlertEvent, type EventType } from '../../src/alerts/events.ts'
+import { openWatch } from '../../src/alerts/watch.ts'
+import { keySpend } from '../../src/compose/alert-sources.ts'
+import type { AlarmClock } from '../../src/shared/clock.ts'
 import type { Store } from '../../src/store/store.ts'
 import { noLimits } from '../support/key-limits.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 import { pooledAdapters, storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
 
 /** What every store promises of events and their deliveries, whatever database is behind it. */
 
+const DAY = 86_400_000
 const at = Date.UTC(2026, 10, 18)
 const sent = { state: 'sent', nextAttemptAt: at, sentAt: at + 5, lastError: null } as const
 const downloaded = (model: string): AlertEvent =>
@@ -198,6 +203,116 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         [...first, ...(await page(first[1]))].map(({ id }) => id),
         ['b', 'a', 'c'],
       )
+    })
+
+    it('finds valid keys with a spend limit, in pages', async () => {
+      const key = { workspaceId: 'ws_1', ending: null, name: null, createdAt: at, revokedAt: null, expiresAt: null }
+      const limits = {
+        d: { spendPerDay: 1n },
+        a: { spendPerMonth: 2n },
+        b: { spendPerDay: 0n, spendPerMonth: 3n },
+        c: {},
+      }
+      for (const [name, limit] of Object.entries(limits)) {
+        await store.createKey({ ...key, ...noLimits, ...limit, id: `spend ${name}`, hash: `spend ${name}` })
+      }
+      const past = { ...key, ...noLimits, spendPerDay: 1n }
+      await store.createKey({ ...past, id: 'spend expired', hash: 'spend expired', expiresAt: at })
+      await store.createKey({ ...past, id: 'spend later', hash: 'spend later', expiresAt: at + 1 })
+      await store.createKey({ ...past, id: 'spend revoked', hash: 'spend revoked' })
+      await store.revokeKey('spend revoked', at)
+      const first = await store.keysWithSpendLimit({ now: at, after: undefined, limit: 2 })
+      const second = await store.keysWithSpendLimit({ now: at, after: first.at(-1)?.id, limit: 9 })
+      assert.deepEqual(
+        [first, second].map((page) =>
+          page.map(({ id, spendPerDay, spendPerMonth }) => [id, spendPerDay, spendPerMonth]),
+        ),
+        [
+          [
+            ['spend a', null, 2n],
+            ['spend b', 0n, 3n],
+          ],
+          [
+            ['spend d', 1n, null],
+            ['spend later', 1n, null],
+          ],
+        ],
+      )
+      for (const { id } of [...first, ...second]) await store.revokeKey(id, at)
+      await dispatched()
+    })
+
+    it('the spend of a key is an event at each share and at the limit, once for each day and month, over two processes', async () => {
+      const AUD = 1_000_000_000_000n
+      let now = Date.UTC(2026, 10, 18, 12)
+      const clock: AlarmClock = { now: () => now, monotonic: () => now, after: () => () => {} }
+      const watches = [store, other].map((it) =>
+        openWatch({
+          store: it,
+          clock,
+          endpoints: [],
+          spendThresholds: [50, 80, 100],
+          workspaceSpend: async () => [],
+          keySpend: () => keySpend(it, clock),
+          engines: () => [],
+          lanes: async () => [],
+          overdueInvoices: async () => [],
+          expiringKeys: async () => [],
+          waited() {},
+          failed: (error) => assert.fail(error),
+        }),
+      )
+      let settled = 0
+      /** Settles a request of this cost, and returns the events that both processes notice. */
+      async function spend(keyId: string, cost: bigint): Promise<readonly string[]> {
+        const row = sampleRow(`spend-${++settled}`, { keyId, amount: cost, startedAt: now, settledAt: now })
+        await store.addRows([row])
+        now += 60_000
+        await Promise.all(watches.map((watch) => watch.check()))
+        const events = await store.eventsToDispatch(100)
+        await dispatched()
+        return events
+          .map(({ type, data, workspace, keyName }) => {
+            const { period, limit, spent, percent } = JSON.parse(data) as Record<string, unknown>
+            return [workspace, keyName, type, period, `${String(spent)} of ${String(limit)}`, percent].join(' ').trim()
+          })
+          .toSorted()
+      }
+      const key = { workspaceId: 'ws_1', ending: null, createdAt: at, revokedAt: null, expiresAt: null, ...noLimits }
+      const limits = { spendPerDay: 10n * AUD, spendPerMonth: 20n * AUD }
+      await store.createKey({ ...key, ...limits, id: 'key_spend', hash: 'key_spend', name: 'build' })
+      await store.createKey({ ...key, spendPerDay: 0n, id: 'key_zero', hash: 'key_zero', name: 'nothing' })
+      await dispatched()
+      const threshold = 'acme build key.spend_threshold_reached'
+      const limit = 'acme build key.spend_limit_reached'
+      assert.deepEqual(await spend('key_spend', 5n * AUD - 1n), [])
+      assert.deepEqual(await spend('key_of_another', 90n * AUD), [])
+      assert.deepEqual(await spend('key_spend', 1n), [`${threshold} 2026-11-18 5.00 of 10.00 50`])
+      assert.deepEqual(await spend('key_spend', 0n), [])
+      assert.deepEqual(await spend('key_spend', 5n * AUD), [
+        `${limit} 2026-11-18 10.00 of 10.00`,
+        `${threshold} 2026-11 10.00 of 20.00 50`,
+        `${threshold} 2026-11-18 10.00 of 10.00 100`,
+        `${threshold} 2026-11-18 10.00 of 10.00 80`,
+      ])
+      now += DAY
+      assert.deepEqual(await spend('key_spend', 0n), [], 'a new day')
+      assert.deepEqual(await spend('key_spend', 10n * AUD), [
+        `${limit} 2026-11 20.00 of 20.00`,
+        `${limit} 2026-11-19 10.00 of 10.00`,
+        `${threshold} 2026-11 20.00 of 20.00 100`,
+        `${threshold} 2026-11 20.00 of 20.00 80`,
+        ...[100, 50, 80].map((percent) => `${threshold} 2026-11-19 10.00 of 10.00 ${percent}`),
+      ])
+      await store.changeKey('key_spend', { spendPerDay: 9n * AUD })
+      assert.deepEqual(await spend('key_spend', 0n), [`${limit} 2026-11-19 10.00 of 9.00`], 'another limit')
+      now += 30 * DAY
+      assert.deepEqual(await spend('key_spend', 10n * AUD), [
+        `${limit} 2026-12-19 10.00 of 9.00`,
+        `${threshold} 2026-12 10.00 of 20.00 50`,
+        ...[100, 50, 80].map((percent) => `${threshold} 2026-12-19 10.00 of 9.00 ${percent}`),
+      ])
+      await Promise.all(watches.map((watch) => watch.close()))
     })
   })
 }

@@ -90,6 +90,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   linkSecret: () => store.linkSecret(),
   emails: () => store.emails(['a']),
   expiringKeys: () => store.expiringKeys({ now: 1, before: 2, after: undefined, limit: 1 }),
+  keysWithSpendLimit: () => store.keysWithSpendLimit({ now: 1, after: undefined, limit: 1 }),
   eventsToDispatch: () => store.eventsToDispatch(1),
   deliveries: () => store.deliveries({ limit: 1 }),
   delivery: () => store.delivery('a'),

@@ -7,6 +7,9 @@ import { IS_REQUEST } from '../../ledger/queries/usage-sums.ts'
 
 const NEXT_CHANGE = '(SELECT coalesce(max(change), 0) + 1 FROM api_keys)'
 
+/** As in the partial index. */
+const HAS_SPEND_LIMIT = '(spend_per_day_pico_aud IS NOT NULL OR spend_per_month_pico_aud IS NOT NULL)'
+
 /**
  * Requests do not record when a key was used. Instead, the hourly sums show in which hour a key was last used, and only the
  * rows of that hour are read.
@@ -105,6 +108,11 @@ export function keyQueries(database: Database): KeyStore {
       const sql = `SELECT * FROM api_keys WHERE revoked_at IS NULL AND expires_at IS NOT NULL AND expires_at < ?
         AND (expires_at, id) > (?, ?) ORDER BY expires_at, id LIMIT ?`
       return (await readRows(database, sql, before, after?.expiresAt ?? now, after?.id ?? '', limit)).map(toKey)
+    },
+    async keysWithSpendLimit({ now, after = '', limit }) {
+      const sql = `SELECT * FROM api_keys WHERE ${HAS_SPEND_LIMIT} AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > ?) AND id > ? ORDER BY id LIMIT ?`
+      return (await readRows(database, sql, now, after, limit)).map(toKey)
     },
     async lastKeyChange() {
       const [row] = await readRows(database, 'SELECT coalesce(max(change), 0) AS last FROM api_keys')

@@ -16,6 +16,8 @@ export interface KeyStore {
   keysLastUsed(ids: readonly string[]): Promise<ReadonlyMap<string, number>>
   /** Valid keys that expire before a time, in the order of their expiry, behind this one. */
   expiringKeys(query: ExpiringKeysQuery): Promise<readonly ApiKey[]>
+  /** Valid keys with a spend limit for a day or a month, in the order of their ids, behind this id. */
+  keysWithSpendLimit(query: SpendLimitedKeysQuery): Promise<readonly ApiKey[]>
   /** Every creation, change and revocation has a number, and becomes visible in the order of these numbers. */
   lastKeyChange(): Promise<number>
   /** The keys that changed after the change with this number, in order. */
@@ -36,6 +38,12 @@ export interface ExpiringKeysQuery {
   readonly now: number
   readonly before: number
   readonly after: { readonly expiresAt: number; readonly id: string } | undefined
+  readonly limit: number
+}
+
+export interface SpendLimitedKeysQuery {
+  readonly now: number
+  readonly after: string | undefined
   readonly limit: number
 }
 

@@ -75,6 +75,16 @@ export async function monthSum(store: UsageStore, workspaceId: string, month: Ca
   return (await store.usageTotal({ ...counted(month), workspaceId })).amount
 }
 
+/** What these keys have spent in a day or month, according to the store. Keys without usage are left out. */
+export async function keySums(
+  store: Pick<UsageStore, 'usageSums'>,
+  keyIds: readonly string[],
+  period: CalendarPeriod,
+): Promise<ReadonlyMap<string, PicoAud>> {
+  const sums = await store.usageSums({ ...counted(period), groupBy: 'key', keyIds, limit: keyIds.length })
+  return new Map(sums.map(({ group, amount }) => [String(group), amount]))
+}
+
 /** What one key has spent in a day or month, according to the store. */
 export async function keySum(store: UsageStore, keyId: string, period: CalendarPeriod): Promise<PicoAud> {
   return (await store.usageTotal({ ...counted(period), keyIds: [keyId] })).amount
