@@ -24,7 +24,7 @@ export const postgresSteps = [
   '0013-people.sql',
   '0014-managing-keys.sql',
   '0015-alerts.sql',
-  '0017-keys-with-spend-limit.sql',
+  '0016-keys-with-spend-limit.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

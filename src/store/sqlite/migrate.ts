@@ -30,7 +30,7 @@ export const sqliteSteps = [
   '0021-people.sql',
   '0022-managing-keys.sql',
   '0023-alerts.sql',
-  '0025-keys-with-spend-limit.sql',
+  '0024-keys-with-spend-limit.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>
