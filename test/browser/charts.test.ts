@@ -179,7 +179,7 @@ describe('a chart', () => {
     assert.deepEqual(await Promise.all(models.map((model) => colourOf('Cost', model))), colours)
     // Another browser meets them in another order: its names decide as well.
     const operator = await stage.operator()
-    await operator.go('/usage?by=model&days=1')
+    await operator.go('/usage?by=model&days=7')
     assert.equal(await colourOf('Cost', 'meta/test-8b', operator.page), colours[0])
     await operator.context.close()
   })

@@ -27,7 +27,7 @@ describe('the docs page', () => {
     assert.equal(await field.getAttribute('id'), 'messages.request.max_tokens')
     assert.ok(await field.isVisible())
     await page.getByRole('searchbox').fill('queue_full')
-    await page.locator('#found a').click()
+    await page.locator('#found a', { hasText: /^queue_full/ }).click()
     assert.match(await page.locator('dl > :target').innerText(), /queue_full.*429.*Wait for Retry-After/s)
     await page.getByRole('searchbox').fill('no such thing')
     await page.getByText('0 found').waitFor()
