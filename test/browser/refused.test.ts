@@ -111,7 +111,7 @@ describe('[X4, X5] why requests failed', () => {
     const settled = page.getByRole('region', { name: 'Settled requests' })
     await settled.getByText('Of all workspaces, those that did not complete').waitFor()
     await settled.getByRole('row').filter({ hasText: 'context_length_exceeded' }).first().waitFor()
-    await page.getByLabel('Workspace').fill('default')
+    await page.getByLabel('Workspace', { exact: true }).fill('default')
     await page.getByRole('button', { name: 'Search', exact: true }).click()
     await page.waitForURL(/workspace=default/)
     await newest.getByText('missing_api_key').first().waitFor({ state: 'hidden' })
