@@ -106,7 +106,8 @@ for (const adapter of storeAdapters) {
     })
 
     it('[S1] of a key is not overdrawn by 64 parallel callers, beside that of its workspace and those of other keys', async () => {
-      const workspace = limitedWorkspace(3000n * CENT)
+      // More than all four can ask for, so that only the limits of keys refuse.
+      const workspace = limitedWorkspace(6000n * CENT)
       await start(workspace)
       const id = crypto.randomUUID()
       const keys: readonly SpendingKey[] = [
