@@ -96,6 +96,7 @@ describe('a command', () => {
       'id',
       'name',
       'requests_per_minute',
+      'tokens_per_minute',
       'spend_limit',
       'spend_limit_kind',
       'buyer',

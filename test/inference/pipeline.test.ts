@@ -672,7 +672,7 @@ describe('a streamed answer', () => {
   it('is kept alive every 15 seconds', () => assert.equal(IDLE_MS, 15_000))
 
   it('that cannot be recorded ends with the error, and counts against the limit', async () => {
-    const { run, log } = stage({
+    const { run, log, counted } = stage({
       answer: streamed(),
       engine: [says('+.')],
       settle: async () => {
@@ -681,5 +681,6 @@ describe('a streamed answer', () => {
     })
     await assert.rejects(run(), { code: 'service_unavailable', message: /cannot be recorded/ })
     assert.ok(log.includes('end failure service_unavailable') && log.includes('spend 22 5000500'))
+    assert.equal(counted.length, 1)
   })
 })
