@@ -106,6 +106,7 @@ export interface Operations {
         revoked: string | null
         manage_keys: boolean
         requests_per_minute: number | null
+        tokens_per_minute: number | null
         spend_per_day: string | null
         spend_per_month: string | null
         allowed_models: readonly string[] | null
@@ -141,6 +142,7 @@ export interface Operations {
       expires_at?: string
       manage_keys?: boolean
       requests_per_minute?: number | null
+      tokens_per_minute?: number | null
       spend_per_day?: string | null
       spend_per_month?: string | null
       allowed_models?: readonly string[] | null
@@ -170,6 +172,7 @@ export interface Operations {
       name?: string
       expires_at?: string | null
       requests_per_minute?: number | null
+      tokens_per_minute?: number | null
       spend_per_day?: string | null
       spend_per_month?: string | null
       allowed_models?: readonly string[] | null

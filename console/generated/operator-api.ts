@@ -11,6 +11,7 @@ export interface Operations {
         id: string
         name: string
         requests_per_minute: number
+        tokens_per_minute: number | null
         spend_limit: string | null
         spend_limit_kind: 'soft' | 'hard' | null
         buyer: {
@@ -33,6 +34,7 @@ export interface Operations {
       id: string
       name: string
       requests_per_minute: number
+      tokens_per_minute: number | null
       spend_limit: string | null
       spend_limit_kind: 'soft' | 'hard' | null
       buyer: {
@@ -53,6 +55,7 @@ export interface Operations {
       id: string
       name: string
       requests_per_minute: number
+      tokens_per_minute: number | null
       spend_limit: string | null
       spend_limit_kind: 'soft' | 'hard' | null
       buyer: {
@@ -70,6 +73,7 @@ export interface Operations {
     query: {}
     body: {
       requests_per_minute?: number | null
+      tokens_per_minute?: number | null
       spend_limit?: string | null
       spend_limit_kind?: 'soft' | 'hard'
       buyer?: {
@@ -84,6 +88,7 @@ export interface Operations {
       id: string
       name: string
       requests_per_minute: number
+      tokens_per_minute: number | null
       spend_limit: string | null
       spend_limit_kind: 'soft' | 'hard' | null
       buyer: {
@@ -119,6 +124,7 @@ export interface Operations {
         revoked: string | null
         manage_keys: boolean
         requests_per_minute: number | null
+        tokens_per_minute: number | null
         spend_per_day: string | null
         spend_per_month: string | null
         allowed_models: readonly string[] | null
@@ -150,6 +156,7 @@ export interface Operations {
       expires_at?: string
       manage_keys?: boolean
       requests_per_minute?: number | null
+      tokens_per_minute?: number | null
       spend_per_day?: string | null
       spend_per_month?: string | null
       allowed_models?: readonly string[] | null
@@ -179,6 +186,7 @@ export interface Operations {
       name?: string
       expires_at?: string | null
       requests_per_minute?: number | null
+      tokens_per_minute?: number | null
       spend_per_day?: string | null
       spend_per_month?: string | null
       allowed_models?: readonly string[] | null
@@ -209,6 +217,7 @@ export interface Operations {
       revoked: string | null
       manage_keys: boolean
       requests_per_minute: number | null
+      tokens_per_minute: number | null
       spend_per_day: string | null
       spend_per_month: string | null
       allowed_models: readonly string[] | null
@@ -245,6 +254,7 @@ export interface Operations {
       revoked: string | null
       manage_keys: boolean
       requests_per_minute: number | null
+      tokens_per_minute: number | null
       spend_per_day: string | null
       spend_per_month: string | null
       allowed_models: readonly string[] | null

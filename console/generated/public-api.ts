@@ -866,10 +866,12 @@ export interface Operations {
         | null
       allowed_addresses: readonly string[] | null
       requests_per_minute: { limit: number; used: number; remaining: number; resets_at: string } | null
+      tokens_per_minute: { limit: number; used: number; remaining: number; resets_at: string } | null
       spend_per_day: { limit: string; spent: string; remaining: string; resets_at: string } | null
       spend_per_month: { limit: string; spent: string; remaining: string; resets_at: string } | null
       workspace_limits: {
         requests_per_minute: { limit: number; used: number; remaining: number; resets_at: string }
+        tokens_per_minute: { limit: number; used: number; remaining: number; resets_at: string } | null
         spend_per_month: {
           limit: string
           spent: string
@@ -897,6 +899,7 @@ export interface Operations {
         revoked: string | null
         manage_keys: boolean
         requests_per_minute: number | null
+        tokens_per_minute: number | null
         spend_per_day: string | null
         spend_per_month: string | null
         allowed_models: readonly string[] | null
@@ -927,6 +930,7 @@ export interface Operations {
       expires_at?: string
       manage_keys?: boolean
       requests_per_minute?: number | null
+      tokens_per_minute?: number | null
       spend_per_day?: string | null
       spend_per_month?: string | null
       allowed_models?: readonly string[] | null
@@ -956,6 +960,7 @@ export interface Operations {
       name?: string
       expires_at?: string | null
       requests_per_minute?: number | null
+      tokens_per_minute?: number | null
       spend_per_day?: string | null
       spend_per_month?: string | null
       allowed_models?: readonly string[] | null
@@ -986,6 +991,7 @@ export interface Operations {
       revoked: string | null
       manage_keys: boolean
       requests_per_minute: number | null
+      tokens_per_minute: number | null
       spend_per_day: string | null
       spend_per_month: string | null
       allowed_models: readonly string[] | null
@@ -1021,6 +1027,7 @@ export interface Operations {
       revoked: string | null
       manage_keys: boolean
       requests_per_minute: number | null
+      tokens_per_minute: number | null
       spend_per_day: string | null
       spend_per_month: string | null
       allowed_models: readonly string[] | null

@@ -60,7 +60,7 @@ export function WorkspaceUse({ of: workspace }: { of: Workspace }) {
 }
 
 function MonthOfWorkspace({
-  workspace: { spend_limit: limit, spend_limit_kind: kind, requests_per_minute: rate },
+  workspace: { spend_limit: limit, spend_limit_kind: kind, requests_per_minute: rate, tokens_per_minute: tokens },
   month,
 }: {
   workspace: Workspace
@@ -74,7 +74,7 @@ function MonthOfWorkspace({
           ['Cost this month', <Amount key="spent" of={month.amount} />],
           ['Spend limit', limit === null ? 'none' : exactAud(limit), kind ?? ''],
           ['Requests this month', count(month.requests)],
-          ['Rate limit', count(rate), 'requests a minute'],
+          ['Rate limit', count(rate), `requests a minute${tokens === null ? '' : `, ${count(tokens)} tokens`}`],
         ]}
       />
       {limit === null ? null : (

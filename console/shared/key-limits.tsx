@@ -23,6 +23,7 @@ type Endpoint = (typeof endpoints)[number]
 export interface KeyLimits {
   readonly manage_keys: boolean
   readonly requests_per_minute: number | null
+  readonly tokens_per_minute: number | null
   /** AUD. */
   readonly spend_per_day: string | null
   readonly spend_per_month: string | null
@@ -36,7 +37,8 @@ export function LimitsInWords({ of: key }: { of: KeyLimits }) {
   const some = (list: readonly string[] | null, one: string, more: string): string[] =>
     list === null ? [] : [`${count(list.length)} ${list.length === 1 ? one : more}`]
   const limits = [
-    ...(key.requests_per_minute === null ? [] : [`${count(key.requests_per_minute)} per minute`]),
+    ...(key.requests_per_minute === null ? [] : [`${count(key.requests_per_minute)} requests per minute`]),
+    ...(key.tokens_per_minute === null ? [] : [`${count(key.tokens_per_minute)} tokens per minute`]),
     ...(key.spend_per_day === null ? [] : [`A$${key.spend_per_day} a day`]),
     ...(key.spend_per_month === null ? [] : [`A$${key.spend_per_month} a month`]),
     ...some(key.allowed_models, 'model', 'models'),
@@ -60,6 +62,7 @@ export function LimitsInWords({ of: key }: { of: KeyLimits }) {
 interface TypedLimits {
   readonly manages: boolean
   readonly rate: string
+  readonly tokens: string
   readonly perDay: string
   readonly perMonth: string
   readonly models: string
@@ -71,6 +74,7 @@ export function typedLimits(key: KeyLimits | undefined): TypedLimits {
   return {
     manages: key?.manage_keys ?? false,
     rate: String(key?.requests_per_minute ?? ''),
+    tokens: String(key?.tokens_per_minute ?? ''),
     perDay: key?.spend_per_day ?? '',
     perMonth: key?.spend_per_month ?? '',
     models: (key?.allowed_models ?? []).join('\n'),
@@ -84,6 +88,7 @@ export function changedLimits(before: TypedLimits, now: TypedLimits): Partial<Ke
   return {
     ...(now.manages === before.manages ? {} : { manage_keys: now.manages }),
     ...(now.rate === before.rate ? {} : { requests_per_minute: now.rate === '' ? null : Number(now.rate) }),
+    ...(now.tokens === before.tokens ? {} : { tokens_per_minute: now.tokens === '' ? null : Number(now.tokens) }),
     ...(now.perDay === before.perDay ? {} : { spend_per_day: amountIn(now.perDay) }),
     ...(now.perMonth === before.perMonth ? {} : { spend_per_month: amountIn(now.perMonth) }),
     ...(now.models === before.models ? {} : { allowed_models: linesIn(now.models) }),
@@ -119,6 +124,19 @@ export function LimitFields({ of: limits, set }: { of: TypedLimits; set: (limits
             max="100000000"
             value={limits.rate}
             onInput={(event) => set({ ...limits, rate: event.currentTarget.value })}
+          />
+        </Field>
+        <Field
+          label="Tokens per minute"
+          hint="Input and output. Requests are refused once it is reached. Empty: only the limit of the workspace applies."
+        >
+          <input
+            name="tokens_per_minute"
+            type="number"
+            min="1"
+            max="100000000"
+            value={limits.tokens}
+            onInput={(event) => set({ ...limits, tokens: event.currentTarget.value })}
           />
         </Field>
         <Field label="Spend per day (AUD)" hint="Excluding GST, for each day in Sydney. Empty: no such limit.">

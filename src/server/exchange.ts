@@ -111,6 +111,10 @@ export class Exchange implements Reply {
     this.#place.cut()
   }
 
+  countTokens(tokens: number): void {
+    if (tokens > 0) void this.rate?.tokens?.spend(tokens)
+  }
+
   /** Counts the memory that the request uses until it ends. Throws if there is no room for it. */
   holdRequest(bytes: number): void {
     this.#body ??= this.#listener.memory.open(this.owner)

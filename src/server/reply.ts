@@ -10,6 +10,8 @@ export interface Reply {
   readonly trace: RequestTrace
   /** Set when the intent is recorded: from then on a ledger row records how the request ended. */
   isOnRecord: boolean
+  /** Counts the tokens that the request took, if its caller has a limit of tokens per minute. */
+  countTokens(tokens: number): void
   /**
    * Calls the listener once when the caller disconnects: immediately if that has already happened. There may be several
    * listeners. Returns a function that removes this one.

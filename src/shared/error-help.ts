@@ -28,7 +28,7 @@ export const errorCauses: Readonly<Record<ErrorCode, string>> = {
   request_too_large: 'The body is larger than the limit.',
   unsupported_media_type: 'The Content-Type is not the one that the endpoint reads.',
   headers_too_large: 'The headers are larger than 16 KiB, or there are more than 200 of them.',
-  rate_limit_exceeded: 'The workspace or the key sent more requests in a minute than it may.',
+  rate_limit_exceeded: 'The workspace or the key sent more requests or used more tokens in a minute than it may.',
   queue_full: 'Too many requests wait for the model already.',
   workspace_queue_full:
     'The workspace has as many requests at the model, waiting and running, as one workspace may have.',
@@ -70,7 +70,7 @@ export const errorRemedies: Readonly<Record<ErrorCode, string>> = {
   unsupported_media_type: 'Send `application/json`, or `multipart/form-data` for recordings.',
   headers_too_large: 'Send fewer or shorter headers; often it is a large cookie.',
   rate_limit_exceeded:
-    'Wait for `Retry-After`. Operators: `weir workspaces set --requests-per-minute`, `weir keys set --requests-per-minute`.',
+    'Wait for `Retry-After`. Operators: `--requests-per-minute` and `--tokens-per-minute` of `weir workspaces set` and `weir keys set`.',
   queue_full: 'Wait for `Retry-After`. Operators: more engines, or `limits.max_queue_depth`.',
   workspace_queue_full:
     'Send fewer requests at the same time, or wait for `Retry-After`. Operators: `limits.max_requests_per_workspace`.',

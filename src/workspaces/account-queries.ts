@@ -26,6 +26,8 @@ export function accountQueries(database: Database): AccountStore {
       ),
     setRequestsPerMinute: (id, limit) =>
       writeOne(database, 'UPDATE workspaces SET requests_per_minute = ? WHERE id = ?', limit, id),
+    setTokensPerMinute: (id, limit) =>
+      writeOne(database, 'UPDATE workspaces SET tokens_per_minute = ? WHERE id = ?', limit, id),
     setSpendLimit: (id, limit) =>
       writeOne(
         database,
@@ -68,6 +70,7 @@ function toWorkspace(row: Row): Workspace {
     id: String(row['id']),
     name: String(row['name']),
     requestsPerMinute: optionalNumber(row['requests_per_minute']),
+    tokensPerMinute: optionalNumber(row['tokens_per_minute']),
     createdAt: Number(row['created_at']),
     spendLimit:
       row['spend_limit_pico_aud'] === null

@@ -9,6 +9,7 @@ export interface AccountStore {
   /** Rejects when the name is taken, even if two processes try at the same time. */
   createWorkspace(workspace: Pick<Workspace, 'id' | 'name' | 'requestsPerMinute' | 'createdAt'>): Promise<void>
   setRequestsPerMinute(workspaceId: string, limit: number | null): Promise<void>
+  setTokensPerMinute(workspaceId: string, limit: number | null): Promise<void>
   setSpendLimit(workspaceId: string, limit: SpendLimit | null): Promise<void>
   setBuyer(workspaceId: string, buyer: Buyer): Promise<void>
   /**

@@ -7,7 +7,7 @@ import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { GivenLimits, KeyChange, KeyQuery, KeyStore } from './keys/key-store.ts'
 import type { AccountStore } from './account-store.ts'
-import { checkLimits } from './keys/key-limits.ts'
+import { checkLimits, checkRate } from './keys/key-limits.ts'
 import { openKnownKeys, type KnownKey } from './keys/known-keys.ts'
 
 const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
@@ -27,6 +27,7 @@ export interface Accounts {
   workspace(nameOrId: string): Workspace
   createWorkspace(name: string): Promise<Workspace>
   setRequestsPerMinute(nameOrId: string, limit: number | null): Promise<Workspace>
+  setTokensPerMinute(nameOrId: string, limit: number | null): Promise<Workspace>
   setSpendLimit(nameOrId: string, limit: SpendLimit | null): Promise<Workspace>
   setBuyer(nameOrId: string, buyer: Buyer): Promise<Workspace>
   /** Returns the key itself, which cannot be retrieved again. */
@@ -184,13 +185,16 @@ export async function openAccounts(
       return find(name)
     },
     async setRequestsPerMinute(nameOrId, limit) {
-      if (limit !== null && (!Number.isInteger(limit) || limit < 1 || limit > 100_000_000)) {
-        throw new ApiError('invalid_value', 'requests_per_minute must be an integer from 1 to 100000000.', {
-          param: 'requests_per_minute',
-        })
-      }
+      checkRate('requests_per_minute', limit)
       const { id } = find(nameOrId)
       await store.setRequestsPerMinute(id, limit)
+      await changes.announce('accounts')
+      return find(id)
+    },
+    async setTokensPerMinute(nameOrId, limit) {
+      checkRate('tokens_per_minute', limit)
+      const { id } = find(nameOrId)
+      await store.setTokensPerMinute(id, limit)
       await changes.announce('accounts')
       return find(id)
     },
@@ -222,6 +226,7 @@ export async function openAccounts(
         manageKeys,
         revokedAt: null,
         requestsPerMinute: limits.requestsPerMinute ?? null,
+        tokensPerMinute: limits.tokensPerMinute ?? null,
         spendPerDay: limits.spendPerDay ?? null,
         spendPerMonth: limits.spendPerMonth ?? null,
         allowedModels: limits.allowedModels ?? null,

@@ -9,6 +9,7 @@ interface WorkspaceView {
   readonly id: string
   readonly name: string
   readonly requests_per_minute: number
+  readonly tokens_per_minute: number | null
   readonly spend_limit: string | null
   readonly spend_limit_kind: 'soft' | 'hard' | null
   readonly buyer: BuyerView
@@ -20,6 +21,7 @@ export function workspaceView(workspace: Workspace, defaultLimit: number): Works
     id: workspace.id,
     name: workspace.name,
     requests_per_minute: workspace.requestsPerMinute ?? defaultLimit,
+    tokens_per_minute: workspace.tokensPerMinute,
     spend_limit: workspace.spendLimit && formatAud(workspace.spendLimit.amount),
     spend_limit_kind: workspace.spendLimit && (workspace.spendLimit.isSoft ? 'soft' : 'hard'),
     buyer: buyerView(workspace.buyer),
@@ -48,6 +50,7 @@ interface KeyView {
   readonly revoked: string | null
   readonly manage_keys: boolean
   readonly requests_per_minute: number | null
+  readonly tokens_per_minute: number | null
   readonly spend_per_day: string | null
   readonly spend_per_month: string | null
   readonly allowed_models: readonly string[] | null
@@ -68,6 +71,7 @@ export function keyView(key: ApiKey, accounts: Accounts, lastUsed: ReadonlyMap<s
     revoked: time(key.revokedAt),
     manage_keys: key.manageKeys,
     requests_per_minute: key.requestsPerMinute,
+    tokens_per_minute: key.tokensPerMinute,
     spend_per_day: key.spendPerDay === null ? null : formatAud(key.spendPerDay),
     spend_per_month: key.spendPerMonth === null ? null : formatAud(key.spendPerMonth),
     allowed_models: key.allowedModels,

@@ -8,6 +8,8 @@ import { amountIn } from './keys/key-limits.ts'
 /** Changes to a workspace. Missing fields stay as they are; null clears a field. */
 export interface WorkspaceChange {
   readonly requests_per_minute?: number | null
+  /** A soft limit. */
+  readonly tokens_per_minute?: number | null
   /** AUD per calendar month in Sydney, excluding GST. */
   readonly spend_limit?: string | null
   /** A new limit is hard by default. */
@@ -31,6 +33,7 @@ export async function changeWorkspace(accounts: Accounts, name: string, change: 
   if (typeof change.buyer?.email === 'string') requireAddress(change.buyer.email)
   const abn = typeof change.buyer?.abn === 'string' ? abnIn(change.buyer.abn) : change.buyer?.abn
   if (change.requests_per_minute !== undefined) await accounts.setRequestsPerMinute(name, change.requests_per_minute)
+  if (change.tokens_per_minute !== undefined) await accounts.setTokensPerMinute(name, change.tokens_per_minute)
   if (limit !== undefined) await accounts.setSpendLimit(name, limit)
   if (change.buyer) {
     const {

@@ -6,6 +6,8 @@ export interface Workspace {
   readonly name: string
   /** null: the service's default applies. */
   readonly requestsPerMinute: number | null
+  /** A soft limit. null: there is none. */
+  readonly tokensPerMinute: number | null
   readonly createdAt: number
   readonly spendLimit: SpendLimit | null
   readonly buyer: Buyer
@@ -32,6 +34,8 @@ export interface Buyer {
 /** What a key may do. null: there is no such limit. */
 export interface KeyLimits {
   readonly requestsPerMinute: number | null
+  /** A soft limit. */
+  readonly tokensPerMinute: number | null
   /** In a day in Sydney, excluding GST. */
   readonly spendPerDay: PicoAud | null
   /** In a month in Sydney, excluding GST. */
@@ -48,6 +52,8 @@ export interface KeyLimits {
 export interface KeyRules {
   /** undefined: only the rate of its workspace is limited. */
   readonly rate: { readonly id: string; readonly limit: number } | undefined
+  /** Of tokens per minute, within that of its workspace. */
+  readonly tokenRate: { readonly id: string; readonly limit: number } | undefined
   /** Hard limits, within that of its workspace. */
   readonly spend: { readonly perDay: PicoAud | undefined; readonly perMonth: PicoAud | undefined }
   allowsModel(model: { readonly id: string; readonly aliases: readonly string[] }): boolean

@@ -106,6 +106,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
     requestId: 'a',
     isGone: false,
     isCut: false,
+    countTokens() {},
     onGone: () => () => {},
     holdAnswer() {},
     openAnswer() {},

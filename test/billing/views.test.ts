@@ -13,6 +13,7 @@ describe('what lists and reports show', () => {
       id: 'ws_1',
       name: 'acme',
       requestsPerMinute: null,
+      tokensPerMinute: null,
       createdAt: 1000,
       spendLimit: { amount: 5_000_000_000_000n, isSoft: false },
       buyer: { name: 'Acme', abn: '1', address: 'Sydney', purchaseOrder: '7', email: null },
@@ -21,6 +22,7 @@ describe('what lists and reports show', () => {
       id: 'ws_1',
       name: 'acme',
       requests_per_minute: 60,
+      tokens_per_minute: null,
       spend_limit: '5.00',
       spend_limit_kind: 'hard',
       buyer: { name: 'Acme', abn: '1', address: 'Sydney', purchase_order: '7', email: null },
@@ -31,6 +33,7 @@ describe('what lists and reports show', () => {
     assert.deepEqual(workspaceView(soft, 60), {
       ...view,
       requests_per_minute: 7,
+      tokens_per_minute: null,
       spend_limit: '0.00',
       spend_limit_kind: 'soft',
     })
@@ -43,6 +46,7 @@ describe('what lists and reports show', () => {
     const times = { createdAt: 1, expiresAt: 2, revokedAt: 3 }
     const limits = {
       requestsPerMinute: 5,
+      tokensPerMinute: null,
       manageKeys: true,
       spendPerDay: 5_000_000_000_000n,
       spendPerMonth: null,
@@ -61,6 +65,7 @@ describe('what lists and reports show', () => {
       last_used_at: '1970-01-01T00:00:00.004Z',
       revoked: '1970-01-01T00:00:00.003Z',
       requests_per_minute: 5,
+      tokens_per_minute: null,
       manage_keys: true,
       spend_per_day: '5.00',
       spend_per_month: null,

@@ -24,6 +24,7 @@ describe('a form of the operator', () => {
       ABN: '51 824 753 557',
       Address: '2 River Road',
       'Purchase order': 'PO-7',
+      'Tokens a minute': '9000',
     }
     for (const [label, value] of Object.entries(typed)) await page.getByLabel(label).fill(value)
     await page.getByLabel('Kind of limit').selectOption('soft')
@@ -47,6 +48,7 @@ describe('a form of the operator', () => {
     assert.deepEqual(rest, {
       name: 'acme',
       requests_per_minute: 70,
+      tokens_per_minute: 9000,
       spend_limit: '250.50',
       spend_limit_kind: 'soft',
       buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: '2 River Road', purchase_order: 'PO-7', email: null },
@@ -127,6 +129,7 @@ describe('a form of the operator', () => {
     await change.click()
     await page.getByText('Limits', { exact: true }).click()
     await page.getByLabel('Requests per minute').fill('60')
+    await page.getByLabel('Tokens per minute').fill('9000')
     await page.getByLabel('Models').fill('meta/test-8b\ntest-8b')
     await page.getByLabel('/embeddings').check()
     await page.getByLabel('Addresses').fill('10.0.0.0/40')
@@ -136,18 +139,25 @@ describe('a form of the operator', () => {
     await page.getByLabel('Addresses').fill('10.0.0.0/8')
     await page.getByRole('button', { name: 'Save' }).click()
     const row = page.getByRole('row').filter({ hasText: 'limited' })
-    for (const limit of ['60 per minute', '2 models', '1 endpoint', '1 address or network']) {
+    for (const limit of [
+      '60 requests per minute',
+      '9,000 tokens per minute',
+      '2 models',
+      '1 endpoint',
+      '1 address or network',
+    ]) {
       await row.getByText(`Only ${limit}`).waitFor()
     }
     await assertAccessible(page)
     await change.click()
     assert.equal(await page.getByLabel('Models').inputValue(), 'meta/test-8b\ntest-8b')
     await page.getByLabel('Requests per minute').fill('')
+    await page.getByLabel('Tokens per minute').fill('')
     await page.getByLabel('Models').fill('')
     await page.getByLabel('/embeddings').uncheck()
     await page.getByLabel('Addresses').fill('')
     await page.getByRole('button', { name: 'Save' }).click()
-    await row.getByText('Only 60 per minute').waitFor({ state: 'detached' })
+    await row.getByText('Only 60 requests per minute').waitFor({ state: 'detached' })
     assert.equal(await row.getByText(/^Only /).count(), 0)
     await context.close()
   })

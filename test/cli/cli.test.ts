@@ -96,6 +96,7 @@ describe('a command', () => {
       'id',
       'name',
       'requests_per_minute',
+      'tokens_per_minute',
       'spend_limit',
       'spend_limit_kind',
       'buyer',
@@ -113,6 +114,7 @@ describe('a command', () => {
     const limits = [
       'manage_keys',
       'requests_per_minute',
+      'tokens_per_minute',
       'spend_per_day',
       'spend_per_month',
       'allowed_models',

@@ -142,6 +142,7 @@ sd/images                   A$0.04 per image
       id: 'ws_e5d8976e16644490a7343f0c',
       name: 'acme',
       requests_per_minute: 1200,
+      tokens_per_minute: null,
       spend_limit: '500.00',
       spend_limit_kind: 'hard' as const,
       buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: null, purchase_order: 'PO-4711', email: null },

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/shared/system-clock.ts'
 import {
   memoryRateLimiter,
   type KeyRate,
+  type RateDecision,
   type RateLimiter,
   type RateSubject,
 } from '../../src/workspaces/rate-limits/rate-limit.ts'
@@ -88,6 +89,44 @@ for (const [name, open] of Object.entries(adapters)) {
           assert.equal(view.allowance().remaining, limit - ofWorkspace)
         }),
         { numRuns: 40 },
+      )
+    })
+
+    it('tokens are counted for the workspace and its key when they are spent, and refuse requests from the limit on', async () => {
+      await roomInThisMinute(10_000)
+      const subject = newWorkspace()
+      const [key, other] = [0, 1].map((index) => keyOf(subject, index, 50)!)
+      let asked = 0
+      const ask = (of: KeyRate | undefined, limit: number | undefined, isChecked = true): Promise<RateDecision> =>
+        limiter(asked++).take(subject, 1000, undefined, { limit, key: of, isChecked })
+      const left = ({ tokens }: RateDecision) => [
+        tokens?.allowanceOfSubject()?.remaining,
+        tokens?.allowanceOfKey()?.remaining,
+      ]
+      const first = await ask(key, 100)
+      assert.deepEqual([first.accepted, left(first)], [true, [100, 50]])
+      await first.tokens?.spend(49)
+      const second = await ask(key, 100)
+      assert.deepEqual([second.accepted, left(second)], [true, [51, 1]])
+      await second.tokens?.spend(30)
+      const refused = await ask(key, 100)
+      assert.deepEqual([refused.accepted, left(refused)], [false, [21, 0]])
+      assert.deepEqual(refused.full, { unit: 'tokens', isOfKey: true, limit: 50 })
+      const third = await ask(other, 100)
+      assert.deepEqual([third.accepted, left(third)], [true, [21, 50]])
+      await third.tokens?.spend(21)
+      assert.deepEqual((await ask(other, 100)).full, { unit: 'tokens', isOfKey: false, limit: 100 })
+      assert.deepEqual((await ask(undefined, 100)).full, { unit: 'tokens', isOfKey: false, limit: 100 })
+      // Neither a request that takes no tokens nor a caller without such a limit is refused.
+      const free = await ask(other, 100, false)
+      assert.deepEqual([free.accepted, left(free)], [true, [0, 29]])
+      const unlimited = await limiter(asked).take(subject, 1000)
+      assert.deepEqual([unlimited.accepted, unlimited.tokens], [true, undefined])
+      // Requests that were refused are not counted.
+      assert.equal(unlimited.allowance().remaining, 1000 - 5)
+      assert.equal(
+        (await limiter(0).take(newWorkspace(), 1000, undefined, { limit: 1, key, isChecked: false })).accepted,
+        true,
       )
     })
 

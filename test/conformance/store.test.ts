@@ -390,8 +390,10 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         const id = await newWorkspace()
         const found = async () => (await other.workspaces()).find((it) => it.id === id)
         const noBuyer = { name: null, abn: null, address: null, purchaseOrder: null, email: null }
-        assert.deepEqual(await found(), { ...workspaceOf(id), spendLimit: null, buyer: noBuyer })
+        const created = { ...workspaceOf(id), tokensPerMinute: null, spendLimit: null, buyer: noBuyer }
+        assert.deepEqual(await found(), created)
         await store.setRequestsPerMinute(id, 90)
+        await store.setTokensPerMinute(id, 9000)
         await store.setSpendLimit(id, { amount: 9_007_199_254_740_993n, isSoft: true })
         await store.setBuyer(id, {
           name: 'Bücher',
@@ -403,6 +405,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await found(), {
           ...workspaceOf(id),
           requestsPerMinute: 90,
+          tokensPerMinute: 9000,
           spendLimit: { amount: 9_007_199_254_740_993n, isSoft: true },
           buyer: { name: 'Bücher', abn: '51824753556', address: 'a\nb', purchaseOrder: 'PO 7', email: 'a@b' },
         })
@@ -410,7 +413,9 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual((await found())?.spendLimit, { amount: 0n, isSoft: false })
         await store.setSpendLimit(id, null)
         await store.setRequestsPerMinute(id, null)
-        assert.deepEqual([(await found())?.spendLimit, (await found())?.requestsPerMinute], [null, null])
+        await store.setTokensPerMinute(id, null)
+        await store.setBuyer(id, noBuyer)
+        assert.deepEqual(await found(), created)
       })
 
       it('gives a name to only one workspace, even when two processes create it at once', async () => {
@@ -458,6 +463,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await changed({ expiresAt: 950 }), { ...key, name: 'new', expiresAt: 950 })
         const limits = {
           requestsPerMinute: 60,
+          tokensPerMinute: 9000,
           manageKeys: true,
           spendPerDay: 10n ** 18n,
           spendPerMonth: 1n,

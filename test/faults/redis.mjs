@@ -94,8 +94,8 @@ export default [
   {
     name: 'redis-rate-whole-limit-at-each-replica',
     file: 'src/workspaces/rate-limits/redis.ts',
-    find: 'return own.take(subject, part(limit), key',
-    replace: 'return own.take(subject, limit, key',
+    find: 'return own.take(subject, part(limit), partOf(key)',
+    replace: 'return own.take(subject, limit, partOf(key)',
     tests: ['replicas/rate-limit'],
   },
   {

@@ -59,6 +59,7 @@ function stage(plan: Plan = {}) {
     drained: () => {},
   }
   const prices = [...(plan.prices ?? [])]
+  const counted: number[] = []
   const scripts = [...(plan.engine ?? [() => ENDED])]
   const parts: PipelineParts = {
     clock: {
@@ -143,6 +144,7 @@ function stage(plan: Plan = {}) {
         gone = gone.filter((it) => it !== listener)
       }
     },
+    countTokens: (tokens) => void counted.push(tokens),
     holdAnswer: (bytes) => void log.push(`collect ${bytes}`),
     openAnswer: (type, headers) => void log.push(`open ${type} ${JSON.stringify(headers)}`),
     sendAnswer: (type, body, headers) => void log.push(`send ${type} ${String(body)} ${JSON.stringify(headers)}`),
@@ -168,6 +170,7 @@ function stage(plan: Plan = {}) {
     rows,
     late,
     past,
+    counted,
     timers,
     learned,
     state,
@@ -234,7 +237,7 @@ describe('a request that enters a lane', () => {
 
 describe('a whole answer', () => {
   it('is settled with its usage, then sent, and its place is free as soon as the engine is done', async () => {
-    const { run, log, rows, late, pass, past } = stage({
+    const { run, log, rows, late, pass, past, counted } = stage({
       engine: [
         ({ receiver }) => {
           pass(30)
@@ -263,6 +266,7 @@ describe('a whole answer', () => {
     assert.deepEqual([queueWaitMs, firstTokenMs, durationMs], [12, 30, 100])
     assert.deepEqual([startedAt, settledAt], [5_000_500, 5_000_600])
     assert.deepEqual(past, [])
+    assert.deepEqual(counted, [row.inputTokens + row.outputTokens])
     const { outcome: ending, httpStatus: status, amount: cost, inputTokens } = late[0] ?? assert.fail()
     assert.deepEqual([ending, status, cost, inputTokens], ['withheld', 503, 0n, 0])
   })
@@ -668,7 +672,7 @@ describe('a streamed answer', () => {
   it('is kept alive every 15 seconds', () => assert.equal(IDLE_MS, 15_000))
 
   it('that cannot be recorded ends with the error, and counts against the limit', async () => {
-    const { run, log } = stage({
+    const { run, log, counted } = stage({
       answer: streamed(),
       engine: [says('+.')],
       settle: async () => {
@@ -677,5 +681,6 @@ describe('a streamed answer', () => {
     })
     await assert.rejects(run(), { code: 'service_unavailable', message: /cannot be recorded/ })
     assert.ok(log.includes('end failure service_unavailable') && log.includes('spend 22 5000500'))
+    assert.equal(counted.length, 1)
   })
 })

@@ -101,6 +101,7 @@ describe('a clock that is corrected while the service runs', () => {
     id: 'ws',
     name: 'acme',
     requestsPerMinute: null,
+    tokensPerMinute: null,
     createdAt: 0,
     spendLimit: { amount: 100n, isSoft: false },
     buyer: { name: null, abn: null, address: null, purchaseOrder: null, email: null },

@@ -122,6 +122,7 @@ describe('the list of keys', () => {
     const now = Date.parse('2026-11-15T00:00:00Z')
     const limits = {
       requests_per_minute: null,
+      tokens_per_minute: null,
       manage_keys: false,
       spend_per_day: null,
       spend_per_month: null,

@@ -99,6 +99,7 @@ const everyAsk = (): readonly Ask[] => [
     path: () => '/admin/v1/workspaces/acme',
     body: {
       requests_per_minute: 5,
+      tokens_per_minute: 9000,
       spend_limit: '250.00',
       spend_limit_kind: 'soft',
       buyer: { name: 'Acme', abn: '51824753556', address: '1 Road', purchase_order: 'PO 7' },

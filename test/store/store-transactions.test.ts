@@ -120,6 +120,7 @@ const event = alertEvent('download.finished', { unique: ['a'], at: 1, data: { mo
 const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<unknown>]>> = {
   createWorkspace: [[], () => store.createWorkspace({ id: 'a', name: 'a', requestsPerMinute: 1, createdAt: 1 })],
   setRequestsPerMinute: [[], () => store.setRequestsPerMinute(workspaceId, 1)],
+  setTokensPerMinute: [[], () => store.setTokensPerMinute(workspaceId, 1)],
   setSpendLimit: [[], () => store.setSpendLimit(workspaceId, null)],
   setBuyer: [
     [],

@@ -4,6 +4,7 @@ import type { ApiKey, KeyLimits } from '../../src/workspaces/workspace.ts'
 export const noLimits: KeyLimits & Pick<ApiKey, 'manageKeys'> = {
   manageKeys: false,
   requestsPerMinute: null,
+  tokensPerMinute: null,
   spendPerDay: null,
   spendPerMonth: null,
   allowedModels: null,

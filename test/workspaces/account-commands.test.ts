@@ -49,6 +49,7 @@ two words         600                      -  -         TODAY`,
       id: 'ws_ID',
       name: 'acme',
       requests_per_minute: 7000,
+      tokens_per_minute: null,
       spend_limit: '12.50',
       spend_limit_kind: 'hard',
       buyer: { name: 'Acme Pty', abn: '51824753556', address: '1 Road', purchase_order: 'PO1', email: null },
@@ -81,6 +82,8 @@ two words         600                      -  -         TODAY`,
     assert.match(String(change?.[0]), /"spend_limit":null/)
     assert.match(String(change?.[1]), /"spend_limit":"12\.50"/)
     assert.match(await shown('workspaces set acme --requests-per-minute 1'), /^rate limit {3}1 request per minute$/m)
+    assert.match(await shown('workspaces set acme --tokens-per-minute 900'), /^token limit {2}900 tokens per minute$/m)
+    assert.doesNotMatch(await shown('workspaces set acme --tokens-per-minute none'), /token limit/)
   })
 
   it('refuse what makes no sense', async (t) => {

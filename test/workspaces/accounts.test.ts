@@ -67,9 +67,11 @@ describe('a workspace', () => {
   it('has a rate limit from 1 to 100,000,000, or the default', async () => {
     for (const limit of [0, 1.5, -1, 100_000_001]) {
       await assert.rejects(accounts.setRequestsPerMinute('acme', limit), invalid('requests_per_minute'))
+      await assert.rejects(accounts.setTokensPerMinute('acme', limit), invalid('tokens_per_minute'))
     }
     for (const limit of [1, 100_000_000, null]) {
       assert.equal((await accounts.setRequestsPerMinute('acme', limit)).requestsPerMinute, limit)
+      assert.equal((await accounts.setTokensPerMinute('acme', limit)).tokensPerMinute, limit)
     }
   })
 

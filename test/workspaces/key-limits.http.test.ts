@@ -223,6 +223,7 @@ describe('GET /key', () => {
 describe('/keys for a key that may manage keys', () => {
   const limits = {
     requests_per_minute: 100,
+    tokens_per_minute: 100_000,
     spend_per_day: '2.00',
     allowed_models: ['meta/test-8b', 'meta/other'],
     allowed_addresses: ['127.0.0.0/8', '::/0'],
@@ -264,6 +265,8 @@ describe('/keys for a key that may manage keys', () => {
     for (const wider of [
       { requests_per_minute: 101 },
       { requests_per_minute: null },
+      { tokens_per_minute: 100_001 },
+      { tokens_per_minute: null },
       { spend_per_day: '2.01' },
       { allowed_models: ['other'] },
       { allowed_models: null },
@@ -306,6 +309,7 @@ describe('/keys for a key that may manage keys', () => {
 describe('the limits of a key', () => {
   const set = {
     requests_per_minute: 5,
+    tokens_per_minute: 9000,
     spend_per_day: '0.50',
     spend_per_month: '12.00',
     allowed_models: ['meta/other'],
@@ -328,6 +332,7 @@ describe('the limits of a key', () => {
       { allowed_endpoints: ['/models'] },
       { allowed_models: [] },
       { requests_per_minute: 0 },
+      { tokens_per_minute: 0 },
       { allowed_models: ['meta/othr'] },
       { spend_per_day: 'much' },
       { spend_per_month: '1000000.01' },
@@ -350,17 +355,18 @@ describe('the limits of a key', () => {
       return (await commandLine(['keys', ...line.split(' '), ...options])).json()
     }
     const limits =
-      '--requests-per-minute 5 --spend-per-day 0.50 --spend-per-month 12 --models meta/other --endpoints /rerank --addresses 10.0.0.0/8,::1'
+      '--requests-per-minute 5 --tokens-per-minute 9000 --spend-per-day 0.50 --spend-per-month 12 --models meta/other --endpoints /rerank --addresses 10.0.0.0/8,::1'
     const id = String((await run(`create --workspace default ${limits}`))['id'])
     const mistyped = ['keys', 'set', id, '--models', 'nothing', '--config', weir.configFile, '--data', weir.dataDir]
     assert.match((await commandLine(mistyped)).stderr, /"nothing", which is no model/)
     const renamed = await run(`set ${id} --name renamed`)
     assert.deepEqual({ ...renamed, ...set }, renamed)
     const cleared = await run(
-      `set ${id} --requests-per-minute none --spend-per-day none --spend-per-month none --models any --endpoints any --addresses any`,
+      `set ${id} --requests-per-minute none --tokens-per-minute none --spend-per-day none --spend-per-month none --models any --endpoints any --addresses any`,
     )
     const none = {
       requests_per_minute: null,
+      tokens_per_minute: null,
       spend_per_day: null,
       spend_per_month: null,
       allowed_models: null,

@@ -38,6 +38,10 @@ describe('the rules of a key', () => {
       [true, true, true],
     )
     assert.equal(rules({ allowedModels: ['meta/x'] }).rate, undefined)
+    assert.deepEqual(
+      [ofRate.tokenRate, rules({ tokensPerMinute: 9 }).tokenRate],
+      [undefined, { id: 'key_1', limit: 9 }],
+    )
   })
 
   it('allow a model by its slug or by one of its aliases', () => {
@@ -80,6 +84,7 @@ describe('limits of a key that are not valid', () => {
   it('are refused by the name of their field', () => {
     for (const rate of [0, -1, 1.5, NaN, 100_000_001]) {
       assert.equal(refused({ requestsPerMinute: rate }), 'requests_per_minute', String(rate))
+      assert.equal(refused({ tokensPerMinute: rate }), 'tokens_per_minute', String(rate))
     }
     for (const list of [[], Array.from({ length: 101 }, () => 'x'), [''], [' '], ['x'.repeat(257)]]) {
       assert.equal(refused({ allowedModels: list }), 'allowed_models')

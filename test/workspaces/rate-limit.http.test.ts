@@ -360,6 +360,7 @@ describe('a request that takes too long to arrive', () => {
         return viewBy(
           () => allowance(undefined, 7, Date.now()),
           () => undefined,
+          undefined,
         )
       },
       headers({ rate }) {

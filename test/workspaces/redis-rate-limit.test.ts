@@ -19,7 +19,7 @@ function stage() {
     clock: state,
     async answer(accepted: 0 | 1, count: number, atMs: number) {
       const [call] = scripted.sent.splice(0, 1)
-      call?.answer([accepted, count, String(atMs)])
+      call?.answer([accepted, String(atMs), count])
       await turn()
       return call
     },
@@ -33,7 +33,7 @@ describe('a rate limit over a scripted Redis', () => {
     const taken = limiter.take(workspace, 10)
     // Redis' clock is 70 s ahead.
     const call = await answer(1, 7, clock.nowMs + 70_000)
-    assert.deepEqual([call?.keys, call?.values], [['weir:{rate workspace ws}'], [10, 1]])
+    assert.deepEqual([call?.keys, call?.values], [['weir:{rate workspace ws}'], [1, 1, 10]])
     const { accepted, secondsLeft, allowance } = await taken
     assert.deepEqual([accepted, secondsLeft], [true, 50])
     assert.deepEqual(allowance(), { limit: 10, remaining: 3, resetAt: (clock.nowMs + 2 * MINUTE_MS) / 1000 })
@@ -47,7 +47,7 @@ describe('a rate limit over a scripted Redis', () => {
     join()
     const looked = limiter.peek(workspace, 10)
     const call = await answer(0, 4, clock.nowMs)
-    assert.deepEqual(call?.values, [10, 0])
+    assert.deepEqual(call?.values, [0, 1, 10])
     assert.equal((await looked).allowance().remaining, 6)
   })
 
@@ -90,7 +90,7 @@ describe('a rate limit over a scripted Redis', () => {
     const keys: string[] = []
     link.run = async (_script, [key = '']) => {
       keys.push(key)
-      return [1, 1, String(clock.nowMs)]
+      return [1, String(clock.nowMs), 1]
     }
     for (let index = 0; index < 100_001; index += 1) await limiter.take(address(String(index)), 1)
     await limiter.take(workspace, 1)
@@ -109,6 +109,61 @@ describe('a rate limit over a scripted Redis', () => {
     const looked = limiter.peek(workspace, 2)
     sent.splice(0, 1)[0]?.fail()
     assert.equal((await looked).allowance().remaining, 0)
+  })
+})
+
+describe('tokens per minute over a scripted Redis', () => {
+  const key = { id: 'key', limit: 60 }
+
+  it('are checked in the call that counts the request, and added in one more, in places of their own', async () => {
+    const { limiter, join, sent, clock } = stage()
+    join()
+    const taken = limiter.take(workspace, 10, undefined, { limit: 100, key, isChecked: true })
+    const [call] = sent.splice(0)
+    const places = ['weir:{rate workspace ws} tokens', 'weir:{rate workspace ws} key tokens']
+    assert.deepEqual(call?.keys, ['weir:{rate workspace ws}', ...places])
+    assert.deepEqual(call.values, [1, 1, 10, 100, 60])
+    call.answer([1, String(clock.nowMs), 3, 40, 5])
+    const { accepted, tokens } = await taken
+    const [ofWorkspace, ofKey] = [tokens?.allowanceOfSubject(), tokens?.allowanceOfKey()]
+    assert.deepEqual([accepted, ofWorkspace?.remaining, ofKey?.remaining], [true, 60, 55])
+    const spent = tokens?.spend(25)
+    await turn()
+    const [added] = sent.splice(0)
+    assert.deepEqual([added?.keys, added?.values.slice(0, 2)], [places, [25, 2]])
+    added?.fail()
+    await spent
+  })
+
+  it('are only read for a request that takes none', async () => {
+    const { limiter, join, sent, clock } = stage()
+    join()
+    const taken = limiter.take(workspace, 10, undefined, { limit: 100, key: undefined, isChecked: false })
+    assert.deepEqual(sent[0]?.values, [1, 1, 10, Number.MAX_SAFE_INTEGER])
+    sent[0].answer([1, String(clock.nowMs), 1, 120])
+    const { full, tokens } = await taken
+    assert.deepEqual([full, tokens?.allowanceOfSubject()?.remaining], [undefined, 0])
+  })
+
+  it('are divided by the number of replicas without Redis, less what this replica has used in this minute', async () => {
+    const { limiter, join, sent, clock, lose, state } = stage()
+    state.replicas = 3
+    join()
+    const rates = { limit: 100, key, isChecked: true }
+    const taken = limiter.take(workspace, 99, undefined, rates)
+    sent.splice(0)[0]?.answer([1, String(clock.nowMs), 1, 0, 0])
+    const { tokens } = await taken
+    lose()
+    await tokens?.spend(19)
+    assert.deepEqual(sent, [])
+    const next = await limiter.take(workspace, 99, undefined, rates)
+    const [ofWorkspace, ofKey] = [next.tokens?.allowanceOfSubject(), next.tokens?.allowanceOfKey()]
+    assert.deepEqual([next.accepted, ofWorkspace?.remaining, ofKey?.remaining], [true, 14, 1])
+    await next.tokens?.spend(1)
+    const refused = await limiter.take(workspace, 99, undefined, rates)
+    assert.deepEqual([refused.accepted, refused.full], [false, { unit: 'tokens', isOfKey: true, limit: 20 }])
+    clock.nowMs += MINUTE_MS
+    assert.equal((await limiter.take(workspace, 99, undefined, rates)).accepted, true)
   })
 })
 

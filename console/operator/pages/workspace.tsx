@@ -81,8 +81,9 @@ function ConsoleLink({ workspace }: { workspace: string }) {
 type Change = Parameters<typeof api<'changeWorkspace'>>[1]['body']
 
 /** Each field of the form, named after the parameter that it sets. */
-const typedOf = ({ requests_per_minute: rate, spend_limit: limit, spend_limit_kind: kind, buyer }: Workspace) => ({
-  requests_per_minute: String(rate),
+const typedOf = ({ spend_limit: limit, spend_limit_kind: kind, buyer, ...workspace }: Workspace) => ({
+  requests_per_minute: String(workspace.requests_per_minute),
+  tokens_per_minute: String(workspace.tokens_per_minute ?? ''),
   spend_limit: limit ?? '',
   spend_limit_kind: kind ?? 'hard',
   'buyer.name': buyer.name ?? '',
@@ -97,6 +98,7 @@ const changeOf = (typed: Typed): Change => {
   const text = (name: keyof Typed): string | null => typed[name].trim() || null
   return {
     requests_per_minute: text('requests_per_minute') === null ? null : Number(typed.requests_per_minute),
+    tokens_per_minute: text('tokens_per_minute') === null ? null : Number(typed.tokens_per_minute),
     spend_limit: text('spend_limit'),
     ...(text('spend_limit') === null ? {} : { spend_limit_kind: typed.spend_limit_kind }),
     buyer: {
@@ -134,6 +136,9 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
       <div class="number-fields wide">
         <Field label="Requests a minute" hint="Empty: the default of the service.">
           <input {...field('requests_per_minute')} type="number" min={1} max={100_000_000} />
+        </Field>
+        <Field label="Tokens a minute" hint="Input and output. Empty: none.">
+          <input {...field('tokens_per_minute')} type="number" min={1} max={100_000_000} />
         </Field>
         <Field label="Spend limit, A$ a month" hint="Empty: none.">
           <input {...field('spend_limit')} {...amount} />

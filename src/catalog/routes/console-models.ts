@@ -16,6 +16,7 @@ const everyone: Workspace = {
   id: '',
   name: '',
   requestsPerMinute: null,
+  tokensPerMinute: null,
   createdAt: 0,
   spendLimit: null,
   buyer: { name: null, abn: null, address: null, purchaseOrder: null, email: null },

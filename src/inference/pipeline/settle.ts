@@ -38,7 +38,7 @@ export async function settle(
   request: AdmittedRequest,
   settlement: Settlement,
 ): Promise<RequestRow> {
-  const { hold } = request
+  const { hold, reply } = request
   const { counted, ifLate } = settlement
   const row = rowOf(parts, request, settlement)
   parts.settled(row)
@@ -48,9 +48,11 @@ export async function settle(
     await parts.ledger.settle(row, ifLate && (() => withoutCost(row, ifLate)))
   } catch (cause) {
     hold.settle(ifLate ? 0n : row.amount, row.settledAt)
+    if (!ifLate) reply.countTokens(row.inputTokens + row.outputTokens)
     throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so the answer is withheld.', { cause })
   }
   hold.settle(row.amount, row.settledAt)
+  reply.countTokens(row.inputTokens + row.outputTokens)
   return row
 }
 

@@ -9,7 +9,15 @@ import type { Caller } from '../../workspaces/workspace.ts'
 import type { AuditStore } from '../../operate/audit/audit-store.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { Refusals } from '../../billing/refused-requests/refusal-store.ts'
-import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../workspaces/rate-limits/rate-limit.ts'
+import {
+  tighter,
+  type Allowance,
+  type RateDecision,
+  type RateLimiter,
+  type RateSubject,
+  type RateView,
+  type TokenRates,
+} from '../../workspaces/rate-limits/rate-limit.ts'
 import type { SpendView } from '../../workspaces/spend-limits/spending.ts'
 import type { Telemetry } from '../../operate/telemetry/telemetry.ts'
 import type { Tracing } from '../../operate/telemetry/tracing.ts'
@@ -49,18 +57,19 @@ export function publicApi(parts: PublicParts): Application {
     rateLimiter.peek(addressSubject(address), limits.unauthenticatedPerMinute)
 
   /** Counts the request. Callers without a valid key or session are counted by address. */
-  function count(exchange: Exchange, caller: Caller | undefined): ReturnType<RateLimiter['take']> {
+  function count(exchange: Exchange, caller: Caller | undefined, takesTokens: boolean): Promise<RateDecision> {
     if (!caller) return rateLimiter.take(addressSubject(exchange.address), limits.unauthenticatedPerMinute)
     const { id, requestsPerMinute } = caller.workspace
     return rateLimiter.take(
       { kind: 'workspace', id },
       requestsPerMinute ?? limits.requestsPerMinute,
       caller.rules?.rate,
+      tokenRates(caller, takesTokens),
     )
   }
 
   /** Identifies the caller by its key or console session, and counts the request. */
-  async function admitted(exchange: Exchange): Promise<Admitted> {
+  async function admitted(exchange: Exchange, takesTokens: boolean): Promise<Admitted> {
     const { headers } = exchange.request
     const key = keyIn(headers)
     const token = headers.authorization === undefined ? sessionToken(exchange, 'weir_session') : undefined
@@ -69,7 +78,7 @@ export function publicApi(parts: PublicParts): Application {
     // A stolen key must not use up the allowance of its workspace, so it counts by address like any unknown caller.
     const isElsewhere = identified?.rules?.allowsAddress(exchange.address) === false
     const caller = isElsewhere ? undefined : identified
-    const decided = await count(exchange, caller)
+    const decided = await count(exchange, caller, takesTokens)
     exchange.caller = caller
     exchange.rate = decided
     requireAccepted(decided, caller && 'the workspace')
@@ -88,7 +97,7 @@ export function publicApi(parts: PublicParts): Application {
   }
 
   async function countUnauthenticated(exchange: Exchange): Promise<void> {
-    const decision = await count(exchange, undefined)
+    const decision = await count(exchange, undefined, false)
     exchange.rate = decision
     requireAccepted(decision, undefined)
   }
@@ -104,13 +113,13 @@ export function publicApi(parts: PublicParts): Application {
   }
 
   function requireAccepted(decision: RateDecision, owner: 'the workspace' | undefined): void {
-    if (decision.accepted) return
-    const { isKeyFull, secondsLeft } = decision
-    const whose = isKeyFull ? 'this API key' : (owner ?? 'your address without a valid key')
-    const { limit } = (isKeyFull ? decision.allowanceOfKey() : undefined) ?? decision.allowanceOfSubject()
+    const { full, secondsLeft } = decision
+    if (!full) return
+    const whose = full.isOfKey ? 'this API key' : (owner ?? 'your address without a valid key')
+    const allowed = full.unit === 'requests' ? `may send ${full.limit}` : `may use ${full.limit} tokens per minute`
     throw new ApiError(
       'rate_limit_exceeded',
-      `Too many requests in this minute: ${whose} may send ${limit}. Try again in ${secondsLeft} s.`,
+      `Too many ${full.unit} in this minute: ${whose} ${allowed}. Try again in ${secondsLeft} s.`,
       { retryAfter: secondsLeft },
     )
   }
@@ -142,14 +151,14 @@ export function publicApi(parts: PublicParts): Application {
     async answer(exchange) {
       const match = routes.find(exchange.method, exchange.path)
       if (match.kind !== 'found') {
-        await admitted(exchange)
+        await admitted(exchange, false)
         return refuseUnrouted(exchange, match)
       }
       const { route, parameters } = match
       if (route.access === 'open') return answerUnauthenticated(exchange, route, parameters)
       if (route.access === 'key') tracing?.begin(exchange, route.path)
       if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')
-      const { caller, session } = await admitted(exchange)
+      const { caller, session } = await admitted(exchange, isInference(route))
       if (session) requireRole(route, [session.role])
       if (route.access === 'key') {
         if (route.endpoint !== undefined) requireEndpoint(caller, route.endpoint)
@@ -169,6 +178,7 @@ export function publicApi(parts: PublicParts): Application {
           'X-RateLimit-Remaining': String(allowance.remaining),
           'X-RateLimit-Reset': String(allowance.resetAt),
         }),
+        ...(rate?.tokens && headersForSdks(rate, clock.now())),
         // Close the connection so that the client reconnects to another replica.
         ...(parts.isDraining() ? { Connection: 'close' } : undefined),
         ...(caller?.workspace.spendLimit ? spending.headers(caller.workspace) : undefined),
@@ -206,6 +216,28 @@ function knownField(route: Route | undefined, param: string | null): string {
   const schema = route?.operation?.request?.schema ?? route?.operation?.query
   const name = /^\w{1,64}/.exec(param ?? '')?.[0] ?? ''
   return schema && 'properties' in schema && Object.hasOwn(schema.properties ?? {}, name) ? name : ''
+}
+
+/** Other routes take no tokens: they show the limits of tokens, and are not refused by them. */
+function isInference(route: { readonly path: string; readonly endpoint?: string | undefined }): boolean {
+  return route.endpoint !== undefined && route.path.endsWith(route.endpoint)
+}
+
+function tokenRates({ workspace, rules }: Caller, isChecked: boolean): TokenRates | undefined {
+  const [limit, key] = [workspace.tokensPerMinute ?? undefined, rules?.tokenRate]
+  return limit === undefined && !key ? undefined : { limit, key, isChecked }
+}
+
+/** By the names of OpenAI's API. */
+function headersForSdks(rate: RateView, nowMs: number): Record<string, string> {
+  const [ofWorkspace, ofKey] = [rate.tokens?.allowanceOfSubject(), rate.tokens?.allowanceOfKey()]
+  const tokens = ofWorkspace ? tighter(ofWorkspace, ofKey) : ofKey
+  const of = (unit: string, { limit, remaining, resetAt }: Allowance): Record<string, string> => ({
+    [`x-ratelimit-limit-${unit}`]: String(limit),
+    [`x-ratelimit-remaining-${unit}`]: String(remaining),
+    [`x-ratelimit-reset-${unit}`]: `${Math.max(0, Math.ceil(resetAt - nowMs / 1000))}s`,
+  })
+  return { ...of('requests', rate.allowance()), ...(tokens && of('tokens', tokens)) }
 }
 
 function addressSubject(address: string): RateSubject {

@@ -25,6 +25,7 @@ export const postgresSteps = [
   '0014-managing-keys.sql',
   '0015-alerts.sql',
   '0016-keys-with-spend-limit.sql',
+  '0017-tokens-per-minute.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

@@ -31,6 +31,7 @@ export const sqliteSteps = [
   '0022-managing-keys.sql',
   '0023-alerts.sql',
   '0024-keys-with-spend-limit.sql',
+  '0025-tokens-per-minute.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>

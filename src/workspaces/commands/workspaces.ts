@@ -15,6 +15,7 @@ export const workspaces: Command = {
 weir workspaces list
 weir workspaces show NAME
 weir workspaces set NAME [--requests-per-minute N|default]
+                         [--tokens-per-minute N|none]
                          [--spend-limit AUD|none] [--soft|--hard]
                          [--buyer-name TEXT] [--buyer-abn ABN]
                          [--buyer-address TEXT] [--purchase-order TEXT]
@@ -24,6 +25,9 @@ A workspace is a customer: its keys share one rate limit and one bill.
 
   --requests-per-minute N   rate limit of all the workspace's keys together;
                             "default" restores the default of the service
+  --tokens-per-minute N     limit of input and output tokens of all its keys
+                            together; soft: requests are refused once it is
+                            reached; "none" removes the limit
   --spend-limit AUD         limit per calendar month in Sydney, excluding GST;
                             "none" removes the limit
   --hard                    refuse requests that could exceed the spend limit,
@@ -85,6 +89,7 @@ A workspace is a customer: its keys share one rate limit and one bill.
 
 const changes = {
   'requests-per-minute': 'string',
+  'tokens-per-minute': 'string',
   'spend-limit': 'string',
   soft: 'boolean',
   hard: 'boolean',
@@ -104,12 +109,13 @@ const COLUMNS: readonly Column<WorkspaceView>[] = [
 ]
 
 export function workspaceText(shown: WorkspaceView, view: View): string {
-  const { name, id, requests_per_minute: limit, buyer, created } = shown
+  const { name, id, requests_per_minute: limit, tokens_per_minute: tokens, buyer, created } = shown
   return renderFields(
     [
       ['name', view.paint('bold', name)],
       ['id', id],
       ['rate limit', `${counted(limit, 'request')} per minute`],
+      ['token limit', tokens === null ? null : `${counted(tokens, 'token')} per minute`],
       ['spend limit', spendLimitText(shown) ?? 'none'],
       ['buyer', buyer.name],
       ['ABN', buyer.abn === null ? null : formatAbn(buyer.abn)],
@@ -140,6 +146,7 @@ const BUYER_FLAGS = [
 
 function changeIn(flags: Flags): WorkspaceChange {
   const perMinute = flags.text('requests-per-minute')
+  const tokens = flags.text('tokens-per-minute')
   const spend = flags.text('spend-limit')
   const buyer: Record<string, string | null> = Object.fromEntries(
     BUYER_FLAGS.flatMap(([part, flag]) => {
@@ -151,6 +158,7 @@ function changeIn(flags: Flags): WorkspaceChange {
   if (email !== undefined) buyer['email'] = email === 'none' ? null : email
   const change = {
     ...(perMinute === undefined ? {} : { requests_per_minute: perMinute === 'default' ? null : Number(perMinute) }),
+    ...(tokens === undefined ? {} : { tokens_per_minute: tokens === 'none' ? null : Number(tokens) }),
     ...(spend === undefined ? {} : { spend_limit: spend === 'none' ? null : spend }),
     ...kindIn(flags),
     ...(Object.keys(buyer).length === 0 ? {} : { buyer }),

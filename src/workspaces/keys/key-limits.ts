@@ -6,7 +6,8 @@ import type { GivenLimits } from './key-store.ts'
 
 /** The limits of a key: what is valid, and how requests are compared with them. */
 
-export const REQUESTS_PER_MINUTE_MAX = 100_000_000
+/** Of requests and of tokens. */
+export const PER_MINUTE_MAX = 100_000_000
 /** Keeps sums far below the 64 bits of the ledger. */
 const SPEND_MAX = 1_000_000n * 1_000_000_000_000n
 /** Of models, and of addresses. */
@@ -30,10 +31,9 @@ const known: ReadonlySet<string> = new Set(limitedEndpoints)
 
 /** Throws `invalid_value`. Limits that are not given are not checked. */
 export function checkLimits(limits: GivenLimits): void {
-  const { requestsPerMinute: rate, allowedModels: models, allowedEndpoints: endpoints, allowedAddresses } = limits
-  if (typeof rate === 'number' && !(Number.isInteger(rate) && rate >= 1 && rate <= REQUESTS_PER_MINUTE_MAX)) {
-    throw invalid('requests_per_minute', `must be an integer from 1 to ${REQUESTS_PER_MINUTE_MAX}`)
-  }
+  const { allowedModels: models, allowedEndpoints: endpoints, allowedAddresses } = limits
+  checkRate('requests_per_minute', limits.requestsPerMinute)
+  checkRate('tokens_per_minute', limits.tokensPerMinute)
   checkList('allowed_models', models)
   if (models?.some((name) => name.trim() === '' || name.length > 256)) {
     throw invalid('allowed_models', 'must have slugs of 1 to 256 characters')
@@ -49,6 +49,12 @@ export function checkLimits(limits: GivenLimits): void {
       `must have IP addresses or networks such as 203.0.113.0/24 or 2001:db8::/32, and "${wrong.slice(0, 64)}" is neither`,
     )
   }
+}
+
+/** A limit per minute of a workspace or key. */
+export function checkRate(param: string, limit: number | null | undefined): void {
+  if (typeof limit !== 'number' || (Number.isInteger(limit) && limit >= 1 && limit <= PER_MINUTE_MAX)) return
+  throw invalid(param, `must be an integer from 1 to ${PER_MINUTE_MAX}`)
 }
 
 /** A spend limit of a workspace or key, in AUD. */
@@ -91,14 +97,17 @@ function invalid(param: string, rule: string): ApiError {
 
 /** undefined if the key has no limits: its requests are compared with nothing. */
 export function rulesOf(key: KeyLimits & Pick<ApiKey, 'id'>): KeyRules | undefined {
-  const { id, requestsPerMinute, spendPerDay, spendPerMonth, allowedModels, allowedEndpoints, allowedAddresses } = key
-  const hasLists = allowedModels || allowedEndpoints || allowedAddresses
-  if (requestsPerMinute === null && spendPerDay === null && spendPerMonth === null && !hasLists) return undefined
+  const { id, requestsPerMinute, tokensPerMinute, spendPerDay, spendPerMonth } = key
+  const { allowedModels, allowedEndpoints, allowedAddresses } = key
+  const numbers = [requestsPerMinute, tokensPerMinute, spendPerDay, spendPerMonth]
+  const lists = [allowedModels, allowedEndpoints, allowedAddresses]
+  if ([...numbers, ...lists].every((limit) => limit === null)) return undefined
   const models = allowedModels && new Set(allowedModels)
   const endpoints = allowedEndpoints && new Set(allowedEndpoints)
   const addresses = allowedAddresses && blockListOf(allowedAddresses)
   return {
     rate: requestsPerMinute === null ? undefined : { id, limit: requestsPerMinute },
+    tokenRate: tokensPerMinute === null ? undefined : { id, limit: tokensPerMinute },
     spend: { perDay: spendPerDay ?? undefined, perMonth: spendPerMonth ?? undefined },
     allowsModel: ({ id: slug, aliases }) => !models || models.has(slug) || aliases.some((alias) => models.has(alias)),
     allowsEndpoint: (path) => !endpoints || endpoints.has(path),
@@ -121,6 +130,7 @@ export function widerThan(key: KeyScope, other: KeyScope): string | undefined {
   if (key.manageKeys && !other.manageKeys) return 'manage_keys'
   if (isWider(key.expiresAt, other.expiresAt)) return 'expires_at'
   if (isWider(key.requestsPerMinute, other.requestsPerMinute)) return 'requests_per_minute'
+  if (isWider(key.tokensPerMinute, other.tokensPerMinute)) return 'tokens_per_minute'
   if (isWider(key.spendPerDay, other.spendPerDay)) return 'spend_per_day'
   if (isWider(key.spendPerMonth, other.spendPerMonth)) return 'spend_per_month'
   if (isWiderList(key.allowedModels, other.allowedModels)) return 'allowed_models'

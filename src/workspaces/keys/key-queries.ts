@@ -41,8 +41,8 @@ export function keyQueries(database: Database): KeyStore {
         command(
           `INSERT INTO api_keys (id, workspace_id, hash, ending, name, created_at, expires_at, requests_per_minute,
              spend_per_day_pico_aud, spend_per_month_pico_aud, allowed_models, allowed_endpoints, allowed_addresses, manage_keys,
-             change)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
+             tokens_per_minute, change)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
           it.id,
           it.workspaceId,
           it.hash,
@@ -57,6 +57,7 @@ export function keyQueries(database: Database): KeyStore {
           listText(it.allowedEndpoints),
           listText(it.allowedAddresses),
           it.manageKeys ? 1 : 0,
+          it.tokensPerMinute,
         ),
         addEvent(createdEvent(it), 'api_keys WHERE id = ?', it.id),
       ),
@@ -66,6 +67,7 @@ export function keyQueries(database: Database): KeyStore {
         expires_at: it.expiresAt,
         manage_keys: it.manageKeys === undefined ? undefined : it.manageKeys ? 1 : 0,
         requests_per_minute: it.requestsPerMinute,
+        tokens_per_minute: it.tokensPerMinute,
         spend_per_day_pico_aud: it.spendPerDay,
         spend_per_month_pico_aud: it.spendPerMonth,
         allowed_models: it.allowedModels && listText(it.allowedModels),
@@ -165,6 +167,7 @@ function toKey(row: Row): ApiKey {
     manageKeys: row['manage_keys'] === 1n,
     revokedAt: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     requestsPerMinute: row['requests_per_minute'] === null ? null : Number(row['requests_per_minute']),
+    tokensPerMinute: row['tokens_per_minute'] === null ? null : Number(row['tokens_per_minute']),
     spendPerDay: row['spend_per_day_pico_aud'] as bigint | null,
     spendPerMonth: row['spend_per_month_pico_aud'] as bigint | null,
     allowedModels: listIn(row['allowed_models']),

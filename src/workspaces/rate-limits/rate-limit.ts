@@ -1,9 +1,12 @@
 import type { Clock } from '../../shared/clock.ts'
 
-/** Limits requests per minute: by workspace, by key if it has a limit of its own, and by address without a valid key. */
+/**
+ * Limits requests per minute: by workspace, by key if it has a limit of its own, and by address without a valid key.
+ * Workspaces and keys may also have a limit of tokens per minute.
+ */
 export interface RateLimiter {
   /** Counts one request, for the subject and for its key or for neither, unless a window is full. */
-  take(subject: RateSubject, limit: number, key?: KeyRate): Promise<RateDecision>
+  take(subject: RateSubject, limit: number, key?: KeyRate, tokens?: TokenRates): Promise<RateDecision>
   /** Reads the allowance without counting a request. */
   peek(subject: RateSubject, limit: number): Promise<RateView>
 }
@@ -21,6 +24,18 @@ export interface KeyRate {
   readonly limit: number
 }
 
+/**
+ * Tokens per minute. These limits are soft: a request is accepted while a token is left, because only a settled request shows
+ * how many it took.
+ */
+export interface TokenRates {
+  /** Of the workspace. undefined: only its key has a limit. */
+  readonly limit: number | undefined
+  readonly key: KeyRate | undefined
+  /** False for a request that takes no tokens: it is accepted in any case. */
+  readonly isChecked: boolean
+}
+
 /** What is known about one subject's allowance. */
 export interface RateView {
   /** Reads the allowance when the headers are sent: of the subject or of its key, whichever has less left. Never waits: a remote limiter returns the last value it received. */
@@ -29,15 +44,30 @@ export interface RateView {
   allowanceOfKey(): Allowance | undefined
   /** Of the workspace or address. */
   allowanceOfSubject(): Allowance
+  /** undefined if neither the workspace nor the key has a limit of tokens. */
+  readonly tokens: TokenView | undefined
+}
+
+export interface TokenView {
+  allowanceOfKey(): Allowance | undefined
+  allowanceOfSubject(): Allowance | undefined
+  /** Counts the tokens of a settled request in the current minute, even if that exceeds the limit. Never rejects. */
+  spend(count: number): Promise<void>
 }
 
 export interface RateDecision extends RateView {
   /** False when a window has no room for the request. */
   readonly accepted: boolean
-  /** Whether it is the window of the key that has no room. */
-  readonly isKeyFull: boolean
+  /** The window without room, if there is one. */
+  readonly full: FullWindow | undefined
   /** Seconds until the window ends, for Retry-After. */
   readonly secondsLeft: number
+}
+
+export interface FullWindow {
+  readonly unit: 'requests' | 'tokens'
+  readonly isOfKey: boolean
+  readonly limit: number
 }
 
 /**
@@ -86,12 +116,30 @@ export function tighter(one: Allowance, other: Allowance | undefined): Allowance
   return other.remaining < one.remaining || other.limit < one.limit ? other : one
 }
 
-export function viewBy(ofSubject: () => Allowance, ofKey: () => Allowance | undefined): RateView {
+export function viewBy(
+  ofSubject: () => Allowance,
+  ofKey: () => Allowance | undefined,
+  tokens: TokenView | undefined,
+): RateView {
   return {
     allowance: () => tighter(ofSubject(), ofKey()),
     allowanceOfKey: ofKey,
     allowanceOfSubject: ofSubject,
+    tokens,
   }
+}
+
+/** The first window that has no room for a request. */
+export function fullWindow(view: RateView, tokens: TokenRates | undefined): FullWindow | undefined {
+  const spent = tokens?.isChecked ? view.tokens : undefined
+  const windows = [
+    { unit: 'requests', isOfKey: false, allowance: view.allowanceOfSubject() },
+    { unit: 'requests', isOfKey: true, allowance: view.allowanceOfKey() },
+    { unit: 'tokens', isOfKey: false, allowance: spent?.allowanceOfSubject() },
+    { unit: 'tokens', isOfKey: true, allowance: spent?.allowanceOfKey() },
+  ] as const
+  const full = windows.find(({ allowance: left }) => left?.remaining === 0)
+  return full?.allowance && { unit: full.unit, isOfKey: full.isOfKey, limit: full.allowance.limit }
 }
 
 /** For Retry-After: 1 to 59, because several SDKs ignore 60, and retry immediately on 0. */
@@ -113,32 +161,47 @@ export function memoryRateLimiter(clock: Clock): RateLimiter {
     workspace: windowCounts(Infinity),
     address: windowCounts(MAX_ADDRESSES),
     key: windowCounts(Infinity),
+    tokens: windowCounts(Infinity),
+    keyTokens: windowCounts(Infinity),
   }
 
-  const viewOf = ({ kind, id }: RateSubject, limit: number, key: KeyRate | undefined): RateView =>
+  function spend(of: keyof typeof counts, id: string, spent: number): void {
+    const window = windowAt(clock.now())
+    counts[of].startWindow(window)
+    counts[of].set(id, { window, count: (counts[of].get(id)?.count ?? 0) + spent })
+  }
+
+  const tokenView = (id: string, { limit, key }: TokenRates): TokenView => ({
+    allowanceOfSubject: () => (limit === undefined ? undefined : allowance(counts.tokens.get(id), limit, clock.now())),
+    allowanceOfKey: () => key && allowance(counts.keyTokens.get(key.id), key.limit, clock.now()),
+    async spend(spent) {
+      if (limit !== undefined) spend('tokens', id, spent)
+      if (key) spend('keyTokens', key.id, spent)
+    },
+  })
+
+  const viewOf = ({ kind, id }: RateSubject, limit: number, key?: KeyRate, tokens?: TokenRates): RateView =>
     viewBy(
       () => allowance(counts[kind].get(id), limit, clock.now()),
       () => key && allowance(counts.key.get(key.id), key.limit, clock.now()),
+      tokens && tokenView(id, tokens),
     )
 
   return {
-    async take(subject, limit, key) {
+    async take(subject, limit, key, tokens) {
       const { kind, id } = subject
       const now = clock.now()
+      const view = viewOf(subject, limit, key, tokens)
       counts[kind].startWindow(windowAt(now))
-      const taken = take(counts[kind].get(id), limit, now)
-      let { accepted } = taken
-      if (key && accepted) {
-        counts.key.startWindow(windowAt(now))
-        const ofKey = take(counts.key.get(key.id), key.limit, now)
-        counts.key.set(key.id, ofKey.held)
-        accepted = ofKey.accepted
+      if (key) counts.key.startWindow(windowAt(now))
+      const full = fullWindow(view, tokens)
+      if (!full) {
+        counts[kind].set(id, take(counts[kind].get(id), limit, now).held)
+        if (key) counts.key.set(key.id, take(counts.key.get(key.id), key.limit, now).held)
       }
-      if (accepted) counts[kind].set(id, taken.held)
-      const isKeyFull = !accepted && taken.accepted
-      return { accepted, isKeyFull, secondsLeft: secondsLeft(now), ...viewOf(subject, limit, key) }
+      return { accepted: !full, full, secondsLeft: secondsLeft(now), ...view }
     },
-    peek: async (subject, limit) => viewOf(subject, limit, undefined),
+    peek: async (subject, limit) => viewOf(subject, limit),
   }
 }
 

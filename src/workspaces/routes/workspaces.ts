@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { MAX_EMAIL_ADDRESS } from '../../shared/email-address.ts'
 import type { Accounts } from '../accounts.ts'
+import { PER_MINUTE_MAX } from '../keys/key-limits.ts'
 import { workspaceView } from '../views.ts'
 import type { WorkspaceSessions } from '../sessions/workspace-sessions.ts'
 import { workspaceList } from '../workspace-list.ts'
@@ -21,6 +22,7 @@ const workspaceSchema = Type.Object({
   id: Type.String({ example: 'ws_4b8e6d10' }),
   name: Type.String({ example: 'acme' }),
   requests_per_minute: Type.Integer({ example: 600 }),
+  tokens_per_minute: nullable(Type.Integer({ example: 100_000 }), 'A soft limit. null: there is none.'),
   spend_limit: nullable(Type.String({ example: '250.00' }), 'AUD per month in Sydney, excluding GST.'),
   spend_limit_kind: nullable(Type.Enum(['soft', 'hard'], { example: 'hard' })),
   buyer: Type.Object(
@@ -51,8 +53,14 @@ const changeSchema = Type.Object(
   {
     requests_per_minute: Type.Optional(
       nullable(
-        Type.Integer({ minimum: 1, maximum: 100_000_000 }),
+        Type.Integer({ minimum: 1, maximum: PER_MINUTE_MAX }),
         '1 to 100000000. null returns the workspace to the default of the service.',
+      ),
+    ),
+    tokens_per_minute: Type.Optional(
+      nullable(
+        Type.Integer({ minimum: 1, maximum: PER_MINUTE_MAX }),
+        'Input and output tokens of all its keys together, 1 to 100000000. A soft limit: requests are refused once it is reached. null removes the limit.',
       ),
     ),
     spend_limit: text('AUD per month in Sydney, excluding GST, such as "250.00". null removes the limit.'),
@@ -132,6 +140,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
         workspaceSchema,
         {
           ...(exampleOf(workspaceSchema) as object),
+          tokens_per_minute: null,
           spend_limit: null,
           spend_limit_kind: null,
           buyer: { name: null, abn: null, address: null, purchase_order: null, email: null },

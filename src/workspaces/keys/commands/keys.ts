@@ -38,6 +38,8 @@ take effect immediately, also in a running service.
 
 Limits of a key:
   --requests-per-minute N  within the limit of its workspace; "none" removes it
+  --tokens-per-minute N    input and output tokens, a soft limit: requests are
+                           refused once it is reached; "none" removes it
   --spend-per-day AUD      what the key may spend in a day in Sydney, excluding
                            GST, such as 5.00; "none" removes it
   --spend-per-month AUD    the same for a calendar month in Sydney
@@ -59,6 +61,7 @@ Limits of a key:
         before: 'string',
         'manage-keys': 'string',
         'requests-per-minute': 'string',
+        'tokens-per-minute': 'string',
         'spend-per-day': 'string',
         'spend-per-month': 'string',
         models: 'string',
@@ -140,10 +143,11 @@ Limits of a key:
 
 /** The limits that are given: for the audit log as the API names them, and for the account. */
 function limitsIn(flags: Flags): { readonly body: object; readonly given: GivenLimits } {
-  const rate = flags.text('requests-per-minute')
+  const [requests, tokens] = [noneOr(flags.text('requests-per-minute')), noneOr(flags.text('tokens-per-minute'))]
   const [perDay, perMonth] = [noneOr(flags.text('spend-per-day')), noneOr(flags.text('spend-per-month'))]
   const given = {
-    requestsPerMinute: rate === undefined ? undefined : rate === 'none' ? null : Number(rate),
+    requestsPerMinute: typeof requests === 'string' ? Number(requests) : requests,
+    tokensPerMinute: typeof tokens === 'string' ? Number(tokens) : tokens,
     spendPerDay: typeof perDay === 'string' ? amountIn('spend_per_day', perDay) : perDay,
     spendPerMonth: typeof perMonth === 'string' ? amountIn('spend_per_month', perMonth) : perMonth,
     allowedModels: listIn(flags, 'models'),
@@ -152,6 +156,7 @@ function limitsIn(flags: Flags): { readonly body: object; readonly given: GivenL
   }
   const body = {
     requests_per_minute: given.requestsPerMinute,
+    tokens_per_minute: given.tokensPerMinute,
     spend_per_day: perDay,
     spend_per_month: perMonth,
     allowed_models: given.allowedModels,
@@ -248,6 +253,7 @@ function keyText(key: KeyView, view: View): string {
         'rate limit',
         key.requests_per_minute === null ? null : `${counted(key.requests_per_minute, 'request')} per minute`,
       ],
+      ['token limit', key.tokens_per_minute === null ? null : `${counted(key.tokens_per_minute, 'token')} per minute`],
       ['spend per day', amountText(key.spend_per_day)],
       ['spend per month', amountText(key.spend_per_month)],
       ['models', key.allowed_models?.join(', ') ?? null],

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import type { Accounts } from '../../accounts.ts'
 import { keyList, oneKey } from '../key-list.ts'
-import { ALLOWED_MAX, amountIn, limitedEndpoints, requireModels, REQUESTS_PER_MINUTE_MAX } from '../key-limits.ts'
+import { ALLOWED_MAX, amountIn, limitedEndpoints, PER_MINUTE_MAX, requireModels } from '../key-limits.ts'
 import type { PicoAud } from '../../../shared/money/money.ts'
 import { requireSomething } from '../../routes/require-something.ts'
 import { endOf } from '../../../shared/period.ts'
@@ -21,8 +21,12 @@ const allowed = { minItems: 1, maxItems: ALLOWED_MAX }
 /** The limits of a key, in answers. */
 export const limitSchemas = {
   requests_per_minute: nullable(
-    Type.Integer({ minimum: 1, maximum: REQUESTS_PER_MINUTE_MAX }),
+    Type.Integer({ minimum: 1, maximum: PER_MINUTE_MAX }),
     "Requests per minute with this key, within the limit of its workspace. null: only the workspace's limit applies.",
+  ),
+  tokens_per_minute: nullable(
+    Type.Integer({ minimum: 1, maximum: PER_MINUTE_MAX }),
+    "Input and output tokens per minute with this key, within the limit of its workspace. A soft limit: requests are refused once it is reached. null: only the workspace's limit applies.",
   ),
   spend_per_day: nullable(
     Type.String({ maxLength: 32 }),
@@ -49,6 +53,7 @@ export const limitSchemas = {
 /** In requests. Limits that are left out stay as they are. */
 export const limitFields = {
   requests_per_minute: Type.Optional(limitSchemas.requests_per_minute),
+  tokens_per_minute: Type.Optional(limitSchemas.tokens_per_minute),
   spend_per_day: Type.Optional(limitSchemas.spend_per_day),
   spend_per_month: Type.Optional(limitSchemas.spend_per_month),
   allowed_models: Type.Optional(limitSchemas.allowed_models),
@@ -58,6 +63,7 @@ export const limitFields = {
 
 export const limitsExample = {
   requests_per_minute: 60,
+  tokens_per_minute: null,
   spend_per_day: '5.00',
   spend_per_month: null,
   allowed_models: [EXAMPLE_MODEL],
@@ -70,6 +76,7 @@ const limitsSchema = Type.Object(limitFields)
 export function keyLimitsIn(body: Static<typeof limitsSchema>) {
   return {
     requestsPerMinute: body.requests_per_minute,
+    tokensPerMinute: body.tokens_per_minute,
     spendPerDay: amountOf('spend_per_day', body.spend_per_day),
     spendPerMonth: amountOf('spend_per_month', body.spend_per_month),
     allowedModels: body.allowed_models,

@@ -129,6 +129,7 @@ export function managedKeyRoutes(parts: ManagedKeysParts): readonly KeyRoute[] {
             expiresAt: expiresAt ?? undefined,
             manageKeys,
             requestsPerMinute: scope.requestsPerMinute,
+            tokensPerMinute: scope.tokensPerMinute,
             spendPerDay: scope.spendPerDay,
             spendPerMonth: scope.spendPerMonth,
             allowedModels: scope.allowedModels,

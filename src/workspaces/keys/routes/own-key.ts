@@ -25,6 +25,12 @@ const rateSchema = Type.Object({
   remaining: Type.Integer(),
   resets_at: resetsAt,
 })
+const tokenSchema = Type.Object({
+  limit: Type.Integer(),
+  used: Type.Integer({ description: 'By requests that were settled in this minute, at most the limit.' }),
+  remaining: Type.Integer(),
+  resets_at: resetsAt,
+})
 const spendSchema = Type.Object({
   limit: Type.String({ description: 'AUD, excluding GST.' }),
   spent: Type.String({ description: 'What finished requests cost.' }),
@@ -44,10 +50,12 @@ const schema = Type.Object({
   allowed_endpoints: limitSchemas.allowed_endpoints,
   allowed_addresses: limitSchemas.allowed_addresses,
   requests_per_minute: nullable(rateSchema, "null: only the workspace's limit applies, as for the limits below."),
+  tokens_per_minute: nullable(tokenSchema),
   spend_per_day: nullable(spendSchema),
   spend_per_month: nullable(spendSchema),
   workspace_limits: Type.Object({
     requests_per_minute: rateSchema,
+    tokens_per_minute: nullable(tokenSchema, 'null: there is no such limit.'),
     spend_per_month: nullable(
       Type.Object({ ...spendSchema.properties, kind: Type.Enum(['soft', 'hard']) }),
       'A soft limit is only reported. null: there is none.',
@@ -70,9 +78,14 @@ const example = {
   allowed_endpoints,
   allowed_addresses,
   requests_per_minute: rateExample,
+  tokens_per_minute: null,
   spend_per_day: spendExample,
   spend_per_month: null,
-  workspace_limits: { requests_per_minute: { ...rateExample, limit: 600, remaining: 597 }, spend_per_month: null },
+  workspace_limits: {
+    requests_per_minute: { ...rateExample, limit: 600, remaining: 597 },
+    tokens_per_minute: { ...rateExample, limit: 100_000, used: 1500, remaining: 98_500 },
+    spend_per_month: null,
+  },
 }
 
 /** What a caller may know of its own key. */
@@ -91,6 +104,8 @@ export function ownKeyRoute({ accounts, spending, clock }: OwnKeyParts): KeyRout
       if (!key) throw new ApiError('not_found', 'You are signed in without a key.')
       const ofWorkspace = exchange.rate?.allowanceOfSubject()
       const ofKey = exchange.rate?.allowanceOfKey()
+      const tokensOfWorkspace = exchange.rate?.tokens?.allowanceOfSubject()
+      const tokensOfKey = exchange.rate?.tokens?.allowanceOfKey()
       const spentByKey = await spending.spentByKey({ id: keyId, ...rules?.spend })
       const [day, month] = [sydneyDayPeriod(clock.now()).to, sydneyMonth(clock.now()).to]
       const { spendLimit } = workspace
@@ -107,10 +122,12 @@ export function ownKeyRoute({ accounts, spending, clock }: OwnKeyParts): KeyRout
           allowed_endpoints: key.allowedEndpoints,
           allowed_addresses: key.allowedAddresses,
           requests_per_minute: ofKey ? rateView(ofKey) : null,
+          tokens_per_minute: tokensOfKey ? rateView(tokensOfKey) : null,
           spend_per_day: spendView(rules?.spend.perDay, spentByKey.day, day),
           spend_per_month: spendView(rules?.spend.perMonth, spentByKey.month, month),
           workspace_limits: {
             requests_per_minute: ofWorkspace && rateView(ofWorkspace),
+            tokens_per_minute: tokensOfWorkspace ? rateView(tokensOfWorkspace) : null,
             spend_per_month: spendLimit && {
               ...spendView(spendLimit.amount, await spending.spent(workspace.id), month),
               kind: spendLimit.isSoft ? 'soft' : 'hard',

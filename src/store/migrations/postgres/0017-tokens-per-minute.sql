@@ -1,0 +1,3 @@
+-- Tokens per minute, a soft limit. NULL: there is no such limit.
+ALTER TABLE workspaces ADD COLUMN tokens_per_minute BIGINT;
+ALTER TABLE api_keys ADD COLUMN tokens_per_minute BIGINT;
