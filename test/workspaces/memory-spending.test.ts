@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
-import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
+import { sydneyDayPeriod, sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
+import type { SpendingHold } from '../../src/workspaces/spend-limits/spending.ts'
 import { memorySpending } from '../../src/workspaces/spend-limits/memory.ts'
 import { turn } from '../support/hand-clock.ts'
 
@@ -195,5 +196,78 @@ describe('spending in memory, when a month begins', () => {
     running.settle(50n)
     await running.raise(100n)
     await spending.hold(limited, 100n)
+  })
+})
+
+describe('the accounts of keys in memory', () => {
+  const now = Date.UTC(2026, 10, 15)
+  const workspace = { id: 'ws', name: 'acme', spendLimit: null } as Workspace
+
+  /** `reads` are the keys whose sum of this day was read, in order. */
+  async function opened() {
+    const ledger = new Map<string, bigint>()
+    const reads: string[] = []
+    const store = {
+      usageSums: async () => [],
+      async usageTotal({ keyIds: [id = ''] = [], from }: { keyIds?: readonly string[]; from: number }) {
+        const isToday = from === sydneyDayPeriod(now).from
+        if (isToday) reads.push(id)
+        return { amount: isToday ? (ledger.get(id) ?? 0n) : 0n }
+      },
+    } as unknown as UsageStore
+    const spending = await memorySpending(store, { now: () => now, monotonic: () => 0 }, { limitReached() {} })
+    return {
+      reads,
+      hold: (id: string, most: bigint) => spending.hold(workspace, most, { id, perDay: 100n }),
+      spentByKey: (id: string) => spending.spentByKey({ id, perDay: 100n }),
+      /** Settles a request of another key each time, as the ledger would have it. */
+      async useOthers(count: number): Promise<void> {
+        for (let index = 0; index < count; index += 1) {
+          const running = await spending.hold(workspace, 1n, { id: `other ${index}`, perDay: 100n })
+          running.settle(1n)
+        }
+      },
+      settle(id: string, running: SpendingHold, amount: bigint): void {
+        ledger.set(id, (ledger.get(id) ?? 0n) + amount)
+        running.settle(amount)
+      },
+    }
+  }
+
+  it('are forgotten when thousands of other keys were used since, and read again with the right sums', async () => {
+    const { reads, hold, settle, spentByKey, useOthers } = await opened()
+    settle('a', await hold('a', 60n), 50n)
+    await useOthers(1500)
+    await assert.rejects(hold('a', 51n), { code: 'spend_limit_exceeded' })
+    assert.equal(reads.filter((id) => id === 'a').length, 1, 'not after a few')
+    await useOthers(6000)
+    await assert.rejects(hold('a', 51n), { code: 'spend_limit_exceeded' })
+    assert.equal(reads.filter((id) => id === 'a').length, 2, 'forgotten, also when its last request was refused')
+    settle('a', await hold('a', 50n), 50n)
+    assert.deepEqual(await spentByKey('a'), { day: 100n, month: undefined })
+    await useOthers(6000)
+    assert.deepEqual(await spentByKey('a'), { day: 100n, month: undefined })
+    assert.equal(reads.filter((id) => id === 'a').length, 3)
+    await useOthers(6000)
+    await spentByKey('a')
+    assert.equal(reads.filter((id) => id === 'a').length, 4, 'also when it was only shown')
+  })
+
+  it('are kept while a request runs, even one that holds nothing', async () => {
+    const { reads, hold, settle, useOthers } = await opened()
+    const [large, free, also] = [await hold('a', 60n), await hold('b', 0n), await hold('a', 1n)]
+    also.settle(0n)
+    await useOthers(6000)
+    await assert.rejects(hold('a', 41n), { code: 'spend_limit_exceeded' })
+    await hold('b', 100n)
+    await assert.rejects(free.raise(1n), { code: 'spend_limit_exceeded' })
+    settle('a', large, 30n)
+    settle('a', large, 30n)
+    await hold('a', 70n)
+    await assert.rejects(hold('a', 1n), { code: 'spend_limit_exceeded' })
+    assert.deepEqual(
+      ['a', 'b'].map((key) => reads.filter((id) => id === key).length),
+      [1, 1],
+    )
   })
 })

@@ -4,6 +4,7 @@ import type { Workspace } from '../workspace.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { SpendEvents, SpendingHold, SpendingKey, Spending, SpendView } from './spending.ts'
 import type { UsageStore } from '../../billing/usage/usage-store.ts'
+import { recentValues } from '../keys/known-by-hash.ts'
 import { keySum, limitExceeded, limitHeaders, limitUnknown, monthSums, type LimitKind } from './limit.ts'
 
 /** What is spent in one month or day, by workspace or key: the ledger's sums, and what was settled since they were read. */
@@ -134,6 +135,45 @@ interface HardLimit {
   readonly spending: SpendingOverTime
 }
 
+/** How many keys that no request uses keep their accounts. One takes about 5 KB. */
+const IDLE_KEYS_MAX = 4000
+
+/** The accounts of a key that has had a limit. */
+interface KeyAccounts {
+  readonly keyId: string
+  day: SpendingOverTime | undefined
+  month: SpendingOverTime | undefined
+  /** How many requests use them. */
+  users: number
+}
+
+/**
+ * While a request uses them, the accounts of a key are kept, because they have its reservation. Others are forgotten, the
+ * least recently used first: the ledger has their sums.
+ */
+function accountsOfKeys() {
+  const used = new Map<string, KeyAccounts>()
+  const idle = recentValues<KeyAccounts>(IDLE_KEYS_MAX)
+  const find = (keyId: string): KeyAccounts | undefined => used.get(keyId) ?? idle.get(keyId)
+  return {
+    find,
+    /** Call `release` afterwards. */
+    use(keyId: string): KeyAccounts {
+      const accounts = find(keyId) ?? { keyId, day: undefined, month: undefined, users: 0 }
+      accounts.users += 1
+      used.set(keyId, accounts)
+      idle.delete(keyId)
+      return accounts
+    },
+    release(accounts: KeyAccounts): void {
+      accounts.users -= 1
+      if (accounts.users > 0) return
+      used.delete(accounts.keyId)
+      idle.set(accounts.keyId, accounts)
+    },
+  }
+}
+
 /**
  * Tracks spending in memory: of all workspaces, and of each key from the first request that has a limit. For a database that
  * only one process serves, and a store whose reads include every row that was settled before.
@@ -144,29 +184,32 @@ export async function memorySpending(
   events: SpendEvents,
 ): Promise<Spending & SpendView> {
   const workspaces = spendingOverTime(clock, sydneyMonth, (month) => monthSums(store, month))
-  const keys = { day: new Map<string, SpendingOverTime>(), month: new Map<string, SpendingOverTime>() }
+  const keys = accountsOfKeys()
   await workspaces.nowRead()
 
-  function ofKey(id: string, kind: 'day' | 'month'): SpendingOverTime {
-    let spending = keys[kind].get(id)
-    if (!spending) {
-      const periodAt = kind === 'day' ? sydneyDayPeriod : sydneyMonth
-      spending = spendingOverTime(clock, periodAt, async (period) => new Map([[id, await keySum(store, id, period)]]))
-      keys[kind].set(id, spending)
-    }
-    return spending
+  function accountOf(accounts: KeyAccounts, kind: 'day' | 'month'): SpendingOverTime {
+    const { keyId } = accounts
+    return (accounts[kind] ??= spendingOverTime(
+      clock,
+      kind === 'day' ? sydneyDayPeriod : sydneyMonth,
+      async (period) => new Map([[keyId, await keySum(store, keyId, period)]]),
+    ))
   }
 
-  function limitsOf({ id, spendLimit }: Workspace, key: SpendingKey | undefined): readonly HardLimit[] {
+  function limitsOf(
+    { id, spendLimit }: Workspace,
+    key: SpendingKey | undefined,
+    accounts: KeyAccounts | undefined,
+  ): readonly HardLimit[] {
     const limits: HardLimit[] = []
     if (spendLimit && !spendLimit.isSoft) {
       limits.push({ kind: 'workspace month', id, amount: spendLimit.amount, spending: workspaces })
     }
-    if (key?.perDay !== undefined) {
-      limits.push({ kind: 'key day', id: key.id, amount: key.perDay, spending: ofKey(key.id, 'day') })
+    if (accounts && key?.perDay !== undefined) {
+      limits.push({ kind: 'key day', id: key.id, amount: key.perDay, spending: accountOf(accounts, 'day') })
     }
-    if (key?.perMonth !== undefined) {
-      limits.push({ kind: 'key month', id: key.id, amount: key.perMonth, spending: ofKey(key.id, 'month') })
+    if (accounts && key?.perMonth !== undefined) {
+      limits.push({ kind: 'key month', id: key.id, amount: key.perMonth, spending: accountOf(accounts, 'month') })
     }
     return limits
   }
@@ -183,7 +226,8 @@ export async function memorySpending(
 
   return {
     async hold(workspace, most, key): Promise<SpendingHold> {
-      const limits = limitsOf(workspace, key)
+      const accounts = key?.perDay === undefined && key?.perMonth === undefined ? undefined : keys.use(key.id)
+      const limits = limitsOf(workspace, key, accounts)
       // A workspace without a hard limit also holds, because a limit may be set at any time.
       const holders = [
         { id: workspace.id, spending: workspaces },
@@ -208,7 +252,12 @@ export async function memorySpending(
         for (const { id, spending } of holders) add(spending.held, id, amount - own)
         own = amount
       }
-      await raise(most)
+      try {
+        await raise(most)
+      } catch (error) {
+        if (accounts) keys.release(accounts)
+        throw error
+      }
       return {
         raise,
         settle(amount, settledAt = clock.now()) {
@@ -217,19 +266,27 @@ export async function memorySpending(
           for (const { id, spending } of holders) if (add(spending.held, id, -own) === 0n) spending.held.delete(id)
           countWorkspace(workspace, amount, settledAt)
           if (!key) return
-          keys.day.get(key.id)?.count(key.id, amount, settledAt)
-          keys.month.get(key.id)?.count(key.id, amount, settledAt)
+          // Also in accounts for limits that were set while the request ran.
+          const present = keys.find(key.id)
+          present?.day?.count(key.id, amount, settledAt)
+          present?.month?.count(key.id, amount, settledAt)
+          if (accounts) keys.release(accounts)
         },
       }
     },
     headers: ({ id, spendLimit }) => limitHeaders(spendLimit, spendLimit ? (workspaces.now().spent.get(id) ?? 0n) : 0n),
     spent: async (workspaceId) => (await workspaces.nowRead()).spent.get(workspaceId) ?? 0n,
     async spentByKey({ id, perDay, perMonth }) {
+      const accounts = keys.use(id)
       const spent = async (kind: 'day' | 'month'): Promise<PicoAud> =>
-        (await ofKey(id, kind).nowRead()).spent.get(id) ?? 0n
-      return {
-        day: perDay === undefined ? undefined : await spent('day'),
-        month: perMonth === undefined ? undefined : await spent('month'),
+        (await accountOf(accounts, kind).nowRead()).spent.get(id) ?? 0n
+      try {
+        return {
+          day: perDay === undefined ? undefined : await spent('day'),
+          month: perMonth === undefined ? undefined : await spent('month'),
+        }
+      } finally {
+        keys.release(accounts)
       }
     },
   }
