@@ -15,8 +15,8 @@ for (const [network, prefix] of [
   ['198.18.0.0', 15],
   ['224.0.0.0', 3],
 ] as const) {
+  // These also match addresses that are written as IPv6, such as ::ffff:10.0.0.1.
   privateRanges.addSubnet(network, prefix, 'ipv4')
-  privateRanges.addSubnet(`::ffff:${network}`, 96 + prefix, 'ipv6')
 }
 for (const [network, prefix] of [
   // Ranges that embed an IPv4 address, and ranges that are not public.

@@ -42,5 +42,9 @@ describe('an address that must not be fetched from', () => {
       for (const address of [first, last]) assert.equal(isPrivateAddress(`::ffff:${address}`), true, address)
       for (const address of publicNext) assert.equal(isPrivateAddress(`::ffff:${address}`), false, address)
     }
+    for (const address of ['::ffff:a00:1', '::FFFF:7f00:1', '0:0:0:0:0:ffff:c0a8:ffff']) {
+      assert.equal(isPrivateAddress(address), true, address)
+    }
+    assert.equal(isPrivateAddress('::ffff:808:808'), false)
   })
 })

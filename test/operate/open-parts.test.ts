@@ -3,8 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
+import type { InvoiceDocument } from '../../src/billing/invoices/invoice-document.ts'
 import { openParts } from '../../src/compose/open-parts.ts'
 import { loadConfig } from '../../src/config.ts'
+import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
 import { liveSettings } from '../../src/operate/reload/live-settings.ts'
 import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
@@ -20,19 +22,39 @@ async function opened(t: TestContext, content: object, changes: { worker?: numbe
   const adopted = t.mock.method(stack, 'adopt')
   const telemetry = createTelemetry('silent', 'test')
   const start = { config, clock: systemClock, opened: stack, telemetry, settings: liveSettings(config) }
-  const { watched } = await openParts(start, assert.fail)
+  const { watched, store, downloadAlerts, invoicing } = await openParts(start, assert.fail)
+  const added = t.mock.method(store, 'addEvents')
+  for (const name of ['meta/x', RUNTIME_NAME]) downloadAlerts.ready?.(name)
+  const downloads = added.mock.calls.flatMap(({ arguments: [events] }) => events.map(({ data }) => data))
+  const document = { number: 'INV-1', workspace: 'acme' } as InvoiceDocument
+  const refusal = await invoicing.emails.send(document, null).catch((error: Error) => error.message)
   await stack.disposeAsync()
   await telemetry.close()
-  return { closed: adopted.mock.callCount(), watched: watched.length }
+  return { closed: adopted.mock.callCount(), watched: watched.length, downloads, refusal }
 }
 
 describe('the parts of a service', () => {
   it('send e-mail only where SMTP is configured, and among workers only in the first', async (t) => {
     const smtp = { smtp: { host: '127.0.0.1', from: 'weir@example.com' } }
-    const { closed } = await opened(t, {})
-    assert.equal((await opened(t, smtp)).closed, closed + 1)
+    const { closed, refusal } = await opened(t, {})
+    assert.match(String(refusal), /sends no e-mail/)
+    const withSmtp = await opened(t, smtp)
+    assert.equal(withSmtp.closed, closed + 1)
+    assert.doesNotMatch(String(withSmtp.refusal), /sends no e-mail/)
     assert.equal((await opened(t, smtp, { worker: 1 })).closed, closed + 1)
-    assert.equal((await opened(t, smtp, { worker: 2 })).closed, (await opened(t, {}, { worker: 2 })).closed)
+    const { closed: inSecond } = await opened(t, {}, { worker: 2 })
+    assert.equal((await opened(t, smtp, { worker: 2 })).closed, inSecond)
+  })
+
+  it('notice and send events, and report downloads, among workers only in the first', async (t) => {
+    const alone = await opened(t, {})
+    const first = await opened(t, {}, { worker: 1 })
+    const second = await opened(t, {}, { worker: 2 })
+    assert.deepEqual([first.closed, second.closed], [alone.closed, alone.closed - 2], 'the watch and the deliveries')
+    assert.deepEqual(
+      [alone, first, second].map(({ downloads }) => downloads),
+      [['{"model":"meta/x"}'], ['{"model":"meta/x"}'], []],
+    )
   })
 
   it('watch the file of the configuration, which has the catalog, or the place where it may appear', async (t) => {
