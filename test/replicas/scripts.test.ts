@@ -124,13 +124,14 @@ describe('the scripts of replicas', () => {
 
   it('[R1] count a rate up to its limit in one minute of Redis’ clock', async () => {
     const take = async (limit: number, requests: 0 | 1) => {
-      const [accepted, count, at] = (await redis.eval(
+      const [accepted, at, count] = (await redis.eval(
         lua('workspaces/rate-limits', 'take'),
         1,
         'rate',
-        limit,
         requests,
-      )) as [number, number, string]
+        1,
+        limit,
+      )) as [number, string, number]
       return { accepted, count, at: Number(at) }
     }
     let tries: { readonly accepted: number; readonly count: number; readonly at: number }[]
