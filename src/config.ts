@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
 import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { catalogSource } from './config/config-catalog.ts'
+import { databaseFrom, portFrom, redisFrom, tokenFrom } from './config/environment-values.ts'
 import { signInFrom } from './config/sign-in-settings.ts'
 import { alertsFrom } from './config/alert-settings.ts'
 import { smtpFrom } from './config/smtp-settings.ts'
@@ -12,18 +13,12 @@ import { tracingFrom, type TracingSettings } from './config/tracing-settings.ts'
 import { filesFrom, type FilesConfig } from './config/config-storage.ts'
 import { parseAbn } from './shared/money/abn.ts'
 import {
-  COORDINATION,
-  COORDINATION_RULE,
-  DATABASE,
-  DATABASE_RULE,
   leastRequestMemory,
   MAX_BODY_BYTES,
   MAX_JOURNAL_BYTES,
   MAX_SPOOL_BYTES,
   MAX_UPLOAD_BYTES,
   readConfigFile,
-  TOKEN,
-  TOKEN_RULE,
   type FileContent,
 } from './config/config-file.ts'
 import { withoutPassword } from './shared/address-without-password.ts'
@@ -271,35 +266,6 @@ function sellerFrom(seller: NonNullable<FileContent['seller']>): Seller {
 function dataDir(overrides: Overrides, environment: NodeJS.ProcessEnv, content: FileContent, base: string): string {
   const override = overrides.data ?? environment['WEIR_DATA_DIR']
   return override === undefined ? resolve(base, content.data_dir ?? 'data') : resolve(override)
-}
-
-function portFrom(text: string | undefined, source: string): number | undefined {
-  if (text === undefined) return undefined
-  const value = Number(text)
-  if (text.trim() !== '' && Number.isInteger(value) && value >= 0 && value <= 65_535) return value
-  throw new ConfigError(`${source}: must be a port from 0 to 65535, but is "${text}"`)
-}
-
-/** The message does not repeat the token, because it is a secret. */
-function tokenFrom(text: string | undefined): string | undefined {
-  if (text === undefined || TOKEN.test(text)) return text
-  throw new ConfigError(`WEIR_OPERATOR_TOKEN: must be ${TOKEN_RULE}`)
-}
-
-/** The message does not repeat the address, because it may contain a password. */
-function redisFrom(text: string | undefined): string | undefined {
-  if (text !== undefined && !COORDINATION.test(text)) {
-    throw new ConfigError(`WEIR_REDIS_URL: must be ${COORDINATION_RULE}`)
-  }
-  return text === 'memory' ? undefined : text
-}
-
-/** The message does not repeat the address, because it may contain a password. */
-export function databaseFrom(text: string | undefined, source = 'WEIR_DATABASE_URL'): string | undefined {
-  if (text !== undefined && !(DATABASE.test(text) && (text === 'sqlite' || URL.canParse(text)))) {
-    throw new ConfigError(`${source}: must be ${DATABASE_RULE}`)
-  }
-  return text === 'sqlite' ? undefined : text
 }
 
 function tracingSettings({ url, share }: TracingSettings): readonly (readonly [string, SettingValue])[] {

@@ -680,6 +680,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'alert-settings.ts',
     'config-catalog.ts',
     'config-file.ts',
+    'environment-values.ts',
     'config-storage.ts',
     'sign-in-settings.ts',
     'smtp-settings.ts',

@@ -93,7 +93,7 @@ describe('a member', () => {
   })
 
   it('reads on the page why they cannot sign in, and can use a key instead', async () => {
-    be('nobody')
+    be('without-a-role')
     const visitor = await stage.visitor({ isSignedIn: false })
     const { page, context } = visitor
     await signIn(visitor, `${url}/console`)

@@ -44,7 +44,7 @@ export default [
   },
   {
     name: 'config-token-in-the-error',
-    file: 'src/config.ts',
+    file: 'src/config/environment-values.ts',
     find: '`WEIR_OPERATOR_TOKEN: must be ${TOKEN_RULE}`',
     replace: '`WEIR_OPERATOR_TOKEN: must be ${TOKEN_RULE}, but is ${text}`',
     tests: ['config/config'],

@@ -101,7 +101,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     settled: async () => void asked.push('settled'),
     settings: () => settings,
     async consoleLink(workspace) {
-      if (workspace === 'nobody') throw new Error('There is no workspace "nobody".')
+      if (workspace === 'missing') throw new Error('There is no workspace "missing".')
       return `http://127.0.0.1/console#link=${workspace ?? 'operator'}`
     },
     lendKey(workspace, key) {
@@ -239,13 +239,13 @@ describe('a request of a command', () => {
     t.after(() => client.close())
     const answers: Record<string, unknown> = {}
     for (const [method, path] of [
-      ['POST', '/session?workspace=nobody'],
+      ['POST', '/session?workspace=missing'],
       ['POST', '/drain?name=other'],
       ['POST', '/drain?name=one'],
       ['POST', '/remove-model?model=a/b'],
       ['POST', '/remove-model'],
       ['POST', '/reconciled?problems=2'],
-      ['POST', '/console-link?workspace=nobody'],
+      ['POST', '/console-link?workspace=missing'],
       ['POST', '/console-link'],
       ['GET', '/counts'],
       ['POST', '/other'],
@@ -255,13 +255,13 @@ describe('a request of a command', () => {
       answers[path] = [statusCode, await body.json()]
     }
     assert.deepEqual(answers, {
-      '/session?workspace=nobody': [400, { error: 'There is no workspace "nobody".' }],
+      '/session?workspace=missing': [400, { error: 'There is no workspace "missing".' }],
       '/drain?name=other': [400, { error: 'There is no replica "other".' }],
       '/drain?name=one': [200, { asked: true }],
       '/remove-model?model=a/b': [200, { removed: ['a/b'], alsoGone: [], freedBytes: 7 }],
       '/remove-model': [409, { error: 'There is no such model.' }],
       '/reconciled?problems=2': [200, {}],
-      '/console-link?workspace=nobody': [400, { error: 'There is no workspace "nobody".' }],
+      '/console-link?workspace=missing': [400, { error: 'There is no workspace "missing".' }],
       '/console-link': [200, { url: 'http://127.0.0.1/console#link=operator' }],
       '/counts': [200, { counts: [] }],
       '/other': [404, { error: 'there is nothing at POST /other' }],
@@ -314,7 +314,7 @@ describe('a command', () => {
     const { dataDir } = await runPublished(t, emptyFolder(t))
     assert.deepEqual(await consoleLinkOf(dataDir, undefined), { url: 'http://127.0.0.1/console#link=operator' })
     assert.deepEqual(await consoleLinkOf(dataDir, 'a&b'), { url: 'http://127.0.0.1/console#link=a&b' })
-    assert.deepEqual(await consoleLinkOf(dataDir, 'nobody'), { error: 'There is no workspace "nobody".' })
+    assert.deepEqual(await consoleLinkOf(dataDir, 'missing'), { error: 'There is no workspace "missing".' })
     assert.equal(await consoleLinkOf(emptyFolder(t), undefined), undefined)
   })
 
@@ -465,7 +465,7 @@ describe('a key that a service lends', () => {
     // All that a process leaves behind when it is killed: a closed connection.
     await lent.end()
     await eventually('the key ends', () => service.asked.at(-1) === 'end')
-    assert.deepEqual(await borrowKey(service.dataDir, 'nobody'), { error: 'There is no workspace "nobody".' })
+    assert.deepEqual(await borrowKey(service.dataDir, 'missing'), { error: 'There is no workspace "missing".' })
   })
 })
 

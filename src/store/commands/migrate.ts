@@ -1,5 +1,6 @@
 import { reconcileLedger, type Reconciliation } from '../../ledger/reconcile/reconcile.ts'
-import { databaseFrom, isDumbTerminal } from '../../config.ts'
+import { isDumbTerminal } from '../../config.ts'
+import { databaseFrom } from '../../config/environment-values.ts'
 import { withoutPassword } from '../../shared/address-without-password.ts'
 import { settleOrphanedJournal } from '../../cli/settled-store.ts'
 import { openMove } from '../move.ts'

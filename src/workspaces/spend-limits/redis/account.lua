@@ -7,7 +7,8 @@
 -- reported it. F is the part of S that `base` includes. So
 --   spent = base + the sum of S - F,
 -- and a new request may cost limit - spent - all that is held. `base` is dropped when it may lack something that F has.
--- A replica that has fallen silent still counts: see KEPT.
+-- A replica that has fallen silent still counts: see KEPT. Stored fields keep their names (`heard` is the time of the last report,
+-- `is_hearsay` marks what only another replica has reported), because replicas of earlier versions read them.
 local sent = cjson.decode(ARGV[1])
 local epoch = redis.call('HMGET', KEYS[1], 'epoch', 'quiet_until')
 -- The replica has not noticed yet that Redis lost its data.
