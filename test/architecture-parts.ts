@@ -493,6 +493,8 @@ const edges: readonly Part[] = [
         'store/move.ts',
         'store/open.ts',
         ...(feature === 'operate' ? ['server'] : []),
+        // `--to` is a database address, read as the configuration reads its own.
+        ...(feature === 'store' ? ['config'] : []),
       ],
     }),
   ),
