@@ -1,11 +1,12 @@
 import type { Deployment, Model } from '../catalog/model.ts'
 import type { ByteCollector } from '../shared/byte-collector.ts'
 import type { ApiError } from '../shared/errors.ts'
-import type { Rates, Usage } from '../billing/rating/rating.ts'
+import type { Rates, ServiceTier, Usage } from '../billing/rating/rating.ts'
 import type { PromptBlocks } from './prefix/prompt-blocks.ts'
 
 /** What a request costs, and how it is metered. Plain data, which may come from another thread. */
 export interface JobTerms {
+  readonly tier: ServiceTier
   /** The tokens that admission charges: input plus allowed output. */
   readonly cost: number
   /** The allowed output of all choices together; 0 when the endpoint generates no text. */

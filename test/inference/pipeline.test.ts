@@ -154,6 +154,7 @@ function stage(plan: Plan = {}) {
     end: (text) => void log.push(`end ${text}`),
   }
   const job = {
+    tier: 'default',
     endpoint: '/x',
     model: { id: 'a/b' },
     deployment: { lane: 'a/b', limits: { maxWaitMs: 77 } },

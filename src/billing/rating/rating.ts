@@ -1,5 +1,11 @@
 import { divideHalfUp, formatAud, parseAud, type PicoAud } from '../../shared/money/money.ts'
 
+/**
+ * On whose capacity a request runs. `default` has its turn in the queue. `flex` and `batch` use only what is idle, at the
+ * batch price: `flex` is a single request, `batch` a line of a batch.
+ */
+export type ServiceTier = 'default' | 'flex' | 'batch'
+
 /** What a model costs, in pico-AUD per unit. Text is per token, so that rating is a multiplication. */
 export interface Rates {
   readonly inputPerToken: PicoAud

@@ -45,6 +45,7 @@ export async function audioJob(
     textOnly: false,
   }
   return {
+    tier: 'default',
     endpoint,
     model,
     deployment,

@@ -81,6 +81,7 @@ export function prepareChat(
   const sent = forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
   return {
     terms: {
+      tier: 'default',
       // The model cannot read more than its context, even if the estimate is higher.
       cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
       maxTokens: maxTokens * choices,

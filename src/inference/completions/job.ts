@@ -78,6 +78,7 @@ export function prepareCompletions(
     : forwardBody(body.bytes, HEADROOM, body.scan.fields, (name) => keep(name) || name === 'prompt', fields)
   return {
     terms: {
+      tier: 'default',
       // The model cannot read more than its context with any prompt, even if the estimate is higher.
       cost: Math.min(input.charged, prompts.length * model.contextLength) + maxTokens * generated,
       maxTokens: maxTokens * generated,

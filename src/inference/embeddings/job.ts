@@ -54,6 +54,7 @@ export function prepareEmbeddings(
   )
   return {
     terms: {
+      tier: 'default',
       cost: input.charged,
       maxTokens: 0,
       ...inputBounds({ bytes: bytesIn(bodies), contexts: texts.length }, model.contextLength),

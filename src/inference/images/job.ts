@@ -52,6 +52,7 @@ export function prepareImages(
   )
   return {
     terms: {
+      tier: 'default',
       // The model cannot read more than its context, even if the estimate is higher.
       cost: Math.min(input.charged, model.contextLength) + count * TOKENS_PER_IMAGE,
       maxTokens: 0,

@@ -83,6 +83,7 @@ function prepareRanking(
   const { path, bodies } = jsonBodies(batches.map((documents) => dialect.request({ ...input, documents })))
   return {
     terms: {
+      tier: 'default',
       cost: tokens.charged,
       maxTokens: 0,
       ...inputBounds(sizeOf(given, bodies), model.contextLength),

@@ -23,6 +23,7 @@ const body = Buffer.alloc(bodyBytes)
 export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): Job {
   const { answer, audioMs, cost, maxTokens } = seen.plan
   return {
+    tier: 'default',
     endpoint: '/simulated',
     model,
     deployment,
