@@ -1,10 +1,21 @@
-/** What the calls to one server show about its health. */
+import type { ReportedLoad } from '../catalog/model.ts'
+
+/** What is known about one server: its health, as calls show it, and the load that it reports. */
 export interface ServerActivity {
   inFlight: number
   /** Incremented with everything that the server sends in its successful answers. */
   signsOfLife: number
   /** A call failed without an answer, and the server has sent nothing since. */
   isInDoubt: boolean
+  /** By what it was asked with. */
+  readonly loads: Map<string, LoadReading>
+}
+
+/** The last answer of a server that was asked for its load. */
+interface LoadReading {
+  load: ReportedLoad | undefined
+  readAt: number
+  reading: Promise<void> | undefined
 }
 
 /** Several deployments may use the same server. Each of them has to know about the calls of the others. */
@@ -33,5 +44,5 @@ export function serverActivities(): ServerActivities {
 }
 
 export function noActivity(): ServerActivity {
-  return { inFlight: 0, signsOfLife: 0, isInDoubt: false }
+  return { inFlight: 0, signsOfLife: 0, isInDoubt: false, loads: new Map() }
 }

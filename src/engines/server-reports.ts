@@ -1,4 +1,4 @@
-import type { CacheSizeQuery, LoadQuery, ReportedLoad } from '../catalog/model.ts'
+import type { CacheSizeQuery, EngineKind, LoadQuery, ReportedLoad } from '../catalog/model.ts'
 import type { EngineAddress } from './address.ts'
 
 /** What a server reports about itself: the size of its cache, and its load. */
@@ -62,32 +62,34 @@ export interface LoadReader {
   load(): ReportedLoad | undefined
 }
 
-/** Asks only when the load is read, so a server is not asked for what nothing shows. */
+/**
+ * Asks only when the load is read, so a server is not asked for what nothing shows. Deployments that use the same server
+ * share an answer, if their engines are of the same kind and have the same key.
+ */
 export function openLoadReader(
   address: EngineAddress,
-  question: LoadQuery,
-  lines: string,
+  { kind, question, lines }: { readonly kind: EngineKind; readonly question: LoadQuery; readonly lines: string },
   now = (): number => performance.now(),
 ): LoadReader {
-  let load: ReportedLoad | undefined
-  let readAt = -Infinity
-  let reading: Promise<void> | undefined
+  const { loads } = address.activity
+  const key = `${kind} ${lines}`
+  const shared = loads.get(key) ?? { load: undefined, readAt: -Infinity, reading: undefined }
+  loads.set(key, shared)
 
   async function ask(): Promise<void> {
-    readAt = now()
-    const answer = address.healthy
-      ? await read(address, question.path, lines, { timeoutMs: LOAD_ANSWER_MS }).catch(() => undefined)
-      : undefined
-    load = answer === undefined ? undefined : question.read(answer)
-    reading = undefined
+    shared.readAt = now()
+    const answer = await read(address, question.path, lines, { timeoutMs: LOAD_ANSWER_MS }).catch(() => undefined)
+    shared.load = answer === undefined ? undefined : question.read(answer)
+    shared.reading = undefined
   }
 
   return {
     async read() {
-      if (reading === undefined && now() - readAt >= LOAD_FRESH_MS) reading = ask()
-      await reading
+      if (!address.healthy) return
+      if (shared.reading === undefined && now() - shared.readAt >= LOAD_FRESH_MS) shared.reading = ask()
+      await shared.reading
     },
-    load: () => load,
+    load: () => (address.healthy ? shared.load : undefined),
   }
 }
 

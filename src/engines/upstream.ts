@@ -39,7 +39,7 @@ export function openUpstream(
   const balance = isByPrefix
     ? byPrefix(addresses, description.cacheTokens ?? UNKNOWN_CACHE_TOKENS)
     : leastBusy(addresses)
-  const { apiKey } = description
+  const { apiKey, kind } = description
   const lines = headerLines(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` })
   const caches = cacheSize
     ? addresses.map((address, index) =>
@@ -49,7 +49,7 @@ export function openUpstream(
         }),
       )
     : []
-  const loads = load ? addresses.map((address) => openLoadReader(address, load, lines)) : []
+  const loads = load ? addresses.map((address) => openLoadReader(address, { kind, question: load, lines })) : []
   const unwatch = health
     ? addresses.map((address, index) =>
         watchHealth(address, health, lines, (healthy) => {

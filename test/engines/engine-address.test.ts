@@ -67,7 +67,7 @@ describe('the recorded activity of a server', () => {
     const servers = serverActivities()
     const one = servers.join('a')
     const two = servers.join('a')
-    assert.deepEqual(one.activity, { inFlight: 0, signsOfLife: 0, isInDoubt: false })
+    assert.deepEqual(one.activity, { inFlight: 0, signsOfLife: 0, isInDoubt: false, loads: new Map() })
     assert.deepEqual(noActivity(), one.activity)
     one.activity.inFlight = 3
     one.leave()

@@ -193,8 +193,9 @@ describe('reading the load of a server', () => {
   function loadStage(t: TestContext, isHeld = false) {
     const staged = stage(t, isHeld)
     let nowMs = 0
-    const reader = openLoadReader(staged.address, loadQuestion(engineOf('llamacpp'))!, lines, () => nowMs)
-    return { ...staged, reader, wait: (ms: number) => void (nowMs += ms) }
+    const readerOf = (address: EngineAddress, kind: EngineKind = 'llamacpp', sent = lines) =>
+      openLoadReader(address, { kind, question: loadQuestion(engineOf(kind))!, lines: sent }, () => nowMs)
+    return { ...staged, reader: readerOf(staged.address), readerOf, wait: (ms: number) => void (nowMs += ms) }
   }
   const busy = { status: 200, body: 'llamacpp:requests_processing 3\nllamacpp:requests_deferred 2\n' }
 
@@ -223,6 +224,33 @@ describe('reading the load of a server', () => {
     held.open()
     await Promise.all([first, second])
     assert.deepEqual([asked.length, reader.load()?.running], [1, 3])
+  })
+
+  it('asks once for several deployments of one server, whichever of them reads', async (t) => {
+    const { server, address, asked, reader, readerOf, wait } = loadStage(t)
+    const other = { ...address, url: 'http://engine/other' }
+    const others = readerOf(other)
+    server.answer = busy
+    await Promise.all([reader.read(), others.read()])
+    assert.deepEqual([asked.length, reader.load()?.running, others.load()?.running], [1, 3, 3])
+    server.answer = { ...busy, body: 'llamacpp:requests_processing 4\n' }
+    wait(5000)
+    await others.read()
+    assert.deepEqual([asked.length, reader.load()?.running], [2, 4])
+    // Only the deployment whose calls failed loses sight of the server.
+    address.healthy = false
+    wait(5000)
+    await Promise.all([reader.read(), others.read()])
+    assert.deepEqual([asked.length, reader.load(), others.load()?.running], [3, undefined, 4])
+  })
+
+  it('asks again for a deployment with another key or another kind of engine', async (t) => {
+    const { server, address, asked, reader, readerOf } = loadStage(t)
+    server.answer = busy
+    const otherKey = readerOf(address, 'llamacpp', 'authorization: Bearer other\r\n')
+    const otherKind = readerOf(address, 'vllm')
+    for (const it of [reader, otherKey, otherKind]) await it.read()
+    assert.deepEqual([asked.length, otherKey.load()?.running, otherKind.load()], [3, 3, undefined])
   })
 
   it('forgets what a server reported that does not answer, refuses, or is down', async (t) => {
