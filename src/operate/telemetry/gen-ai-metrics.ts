@@ -19,7 +19,11 @@ export const operations: Readonly<Record<string, string>> = {
 /** `former`: the names of tokens before 2026. Durations have kept theirs. */
 export type GenAiNames = Config['genAiNames']
 
-/** The buckets that OpenTelemetry recommends. */
+/**
+ * The boundaries (ExplicitBucketBoundaries) of "Semantic conventions for generative AI metrics", which are still in
+ * development: docs/gen-ai/gen-ai-metrics.md of open-telemetry/semantic-conventions-genai at 004902b, which is built on
+ * version 1.42.0 of the general conventions. TOKENS are those of gen_ai.client.token.usage.
+ */
 const DURATION = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 const FIRST_TOKEN = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 const OUTPUT_TOKEN = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5]
