@@ -3,6 +3,12 @@
  * time with each event and receives the decisions. design.md explains the rules.
  */
 
+import { BatchQueue, type WaitingPlace } from './batch-queue.ts'
+import { Preemption, type Capacity, type PreemptionPlace } from './preemption.ts'
+
+/** Online places come first. Batch places, which are lines of batches and flex requests, get what online places leave idle. */
+export type Tier = 'online' | 'batch'
+
 /** The controls of a lane. */
 export interface LaneLimits {
   readonly tokenBudget: number
@@ -11,10 +17,63 @@ export interface LaneLimits {
   readonly maxWaitMs: number
   /** How many requests one workspace may have in the lane, waiting and in flight together. Undefined: as many as fit. */
   readonly maxRequestsPerWorkspace?: number | undefined
+  /** What batch places may use. What is not set has its default. */
+  readonly batch?: Partial<BatchLimits> | undefined
+}
+
+export interface BatchLimits {
+  /** How many places stay free for online requests when a batch place is admitted. By default 1, and 0 in a lane with one place. */
+  readonly reserveConcurrent: number
+  /** How many tokens stay free then. By default a tenth of the budget. */
+  readonly reserveTokens: number
+  /** The part of the concurrency and of the budget that batch places may have together, from 0 to 1. 0 pauses them; 1 by default. */
+  readonly maxShare: number
+  /** Whether batch places give way to online places that would have to wait. By default they do. */
+  readonly preempt: boolean
+  /** How many batch places may wait. By default as many as online places. */
+  readonly maxQueueDepth: number
+}
+
+/** The limits for batch places, with defaults for what is not set. */
+export function batchLimitsOf({ tokenBudget, maxConcurrentRequests, maxQueueDepth, batch }: LaneLimits): BatchLimits {
+  return {
+    reserveConcurrent: batch?.reserveConcurrent ?? (maxConcurrentRequests > 1 ? 1 : 0),
+    reserveTokens: batch?.reserveTokens ?? Math.floor(tokenBudget / 10),
+    maxShare: batch?.maxShare ?? 1,
+    preempt: batch?.preempt ?? true,
+    maxQueueDepth: batch?.maxQueueDepth ?? maxQueueDepth,
+  }
+}
+
+/** The most that batch places may have in flight, together and beside online places. */
+export interface BatchRoom {
+  readonly ofBatch: Capacity
+  readonly ofLane: Capacity
+}
+
+export function batchRoomOf(limits: LaneLimits): BatchRoom {
+  const { tokenBudget, maxConcurrentRequests } = limits
+  const { reserveConcurrent, reserveTokens, maxShare } = batchLimitsOf(limits)
+  // A share such as 0.57 has no exact value: without the rounding, 0.57 of 100 would be 56.
+  const share = (whole: number): number => Math.floor(Number((whole * maxShare).toFixed(6)))
+  return {
+    ofBatch: { requests: share(maxConcurrentRequests), tokens: share(tokenBudget) },
+    ofLane: { requests: maxConcurrentRequests - reserveConcurrent, tokens: tokenBudget - reserveTokens },
+  }
 }
 
 export interface LaneStatus {
   readonly limits: LaneLimits
+  /** Of both tiers. */
+  readonly inFlightRequests: number
+  /** Of both tiers. */
+  readonly committedTokens: number
+  /** Online places that wait. */
+  readonly queueDepth: number
+  readonly batch: BatchStatus
+}
+
+export interface BatchStatus {
   readonly inFlightRequests: number
   readonly committedTokens: number
   readonly queueDepth: number
@@ -29,6 +88,9 @@ export type LaneDecision =
   | { readonly kind: 'too_large' }
   | { readonly kind: 'closed' }
 
+/** The load of a lane without batch places. */
+export const noBatchLoad: BatchStatus = Object.freeze({ inFlightRequests: 0, committedTokens: 0, queueDepth: 0 })
+
 const admittedAtOnce: LaneDecision = Object.freeze({ kind: 'admitted', waitMs: 0 })
 const queueFull: LaneDecision = Object.freeze({ kind: 'queue_full' })
 const workspaceQueueFull: LaneDecision = Object.freeze({ kind: 'workspace_queue_full' })
@@ -37,20 +99,29 @@ const tooLarge: LaneDecision = Object.freeze({ kind: 'too_large' })
 const closed: LaneDecision = Object.freeze({ kind: 'closed' })
 
 /** One request's place in the lane: outside before it arrives and after it has ended. Only the lane writes here. */
-export class Place {
+export class Place implements WaitingPlace<Place>, PreemptionPlace<Place> {
   readonly cost: number
-  /** The limit for one workspace counts requests by this name. */
+  /** The limit for one workspace counts online requests by this name. Batch places of different workspaces take turns. */
   readonly workspace: string
+  readonly tier: Tier
+  /** How long a batch place may wait. The limits of the lane say how long an online place may. */
+  readonly maxWaitMs: number
   state: 'outside' | 'queued' | 'in_flight' = 'outside'
   arrivedAtMs = 0
   ahead: Place | undefined = undefined
   behind: Place | undefined = undefined
   deadlineGroup: DeadlineGroup | undefined = undefined
+  mark: 'none' | 'preemptible' | 'preempted' = 'none'
+  isCovered = false
+  dueAtMs = Infinity
+  dueIndex = 0
 
-  constructor(cost: number, workspace: string) {
+  constructor(cost: number, workspace: string, tier: Tier = 'online', maxWaitMs = Infinity) {
     if (!Number.isSafeInteger(cost) || cost < 0) throw new RangeError(`cost must be a whole number of tokens: ${cost}`)
     this.cost = cost
     this.workspace = workspace
+    this.tier = tier
+    this.maxWaitMs = maxWaitMs
   }
 }
 
@@ -63,11 +134,134 @@ interface DeadlineGroup {
   first: Place
 }
 
+/** Online places that wait, in the order of arrival. */
+class OnlineQueue {
+  head: Place | undefined = undefined
+  tail: Place | undefined = undefined
+  depth = 0
+  readonly #groups: DeadlineGroup[] = []
+
+  add(place: Place, maxWaitMs: number): void {
+    place.ahead = this.tail
+    if (this.tail === undefined) this.head = place
+    else this.tail.behind = place
+    this.tail = place
+    this.depth += 1
+    let group = this.#groups.at(-1)
+    if (group?.maxWaitMs !== maxWaitMs) {
+      group = { maxWaitMs, first: place }
+      this.#groups.push(group)
+    }
+    place.deadlineGroup = group
+  }
+
+  remove(place: Place): void {
+    const { ahead, behind, deadlineGroup: group } = place
+    if (ahead === undefined) this.head = behind
+    else ahead.behind = behind
+    if (behind === undefined) this.tail = ahead
+    else behind.ahead = ahead
+    this.depth -= 1
+    if (group?.first === place) {
+      if (behind?.deadlineGroup === group) group.first = behind
+      else this.#groups.splice(this.#groups.indexOf(group), 1)
+    }
+    place.ahead = place.behind = place.deadlineGroup = undefined
+  }
+
+  /** The group whose first place expires first. */
+  earliest(): DeadlineGroup | undefined {
+    let earliest = this.#groups[0]
+    for (const group of this.#groups) {
+      if (earliest !== undefined && deadlineMs(group) < deadlineMs(earliest)) earliest = group
+    }
+    return earliest
+  }
+}
+
+/** How many online places each workspace has. Kept without a limit too, so that a new limit counts all requests. */
+class WorkspaceCounts {
+  readonly #places = new Map<string, number>()
+
+  placesOf({ workspace }: Place): number {
+    return this.#places.get(workspace) ?? 0
+  }
+
+  joined(place: Place): void {
+    this.#places.set(place.workspace, this.placesOf(place) + 1)
+  }
+
+  left(place: Place): void {
+    const places = this.placesOf(place) - 1
+    if (places > 0) this.#places.set(place.workspace, places)
+    else this.#places.delete(place.workspace)
+  }
+}
+
+/** The batch places of a lane: how much they have, and what they may have. */
+class BatchPlaces {
+  readonly queue = new BatchQueue<Place>()
+  readonly preemption = new Preemption<Place>()
+  limits: BatchLimits
+  #room: BatchRoom
+  #tokenBudget: number
+  requests = 0
+  tokens = 0
+
+  constructor(limits: LaneLimits) {
+    this.limits = batchLimitsOf(limits)
+    this.#room = batchRoomOf(limits)
+    this.#tokenBudget = limits.tokenBudget
+  }
+
+  setLimits(limits: LaneLimits): void {
+    this.limits = batchLimitsOf(limits)
+    this.#room = batchRoomOf(limits)
+    this.#tokenBudget = limits.tokenBudget
+    if (this.preemption.coveredRequests > 0) this.preemption.uncoverAll()
+  }
+
+  charge(place: Place): void {
+    this.requests += 1
+    this.tokens += place.cost
+    this.preemption.started(place)
+  }
+
+  release(place: Place): void {
+    this.requests -= 1
+    this.tokens -= place.cost
+    this.preemption.ended(place)
+  }
+
+  /** Whether the reserve stays free beside what is in flight, and batch places have at most their share. */
+  hasRoomFor({ cost }: Place, inFlightRequests: number, committedTokens: number): boolean {
+    const { ofLane, ofBatch } = this.#room
+    return (
+      inFlightRequests < ofLane.requests &&
+      committedTokens + cost <= ofLane.tokens &&
+      this.requests < ofBatch.requests &&
+      this.tokens + cost <= ofBatch.tokens
+    )
+  }
+
+  /** Whether the place can never be admitted. While batch places may use no tokens at all they are paused, and wait. */
+  isTooLarge({ cost }: Place): boolean {
+    const mostTokens = Math.min(this.#room.ofBatch.tokens, this.#room.ofLane.tokens)
+    return cost > this.#tokenBudget || (mostTokens > 0 && cost > mostTokens)
+  }
+
+  status(): BatchStatus {
+    return { inFlightRequests: this.requests, committedTokens: this.tokens, queueDepth: this.queue.depth }
+  }
+}
+
 export interface Lane<P extends Place> {
   /** Decides at once, or queues the place and returns undefined; `decide` is called later. */
   readonly arrive: (place: P, nowMs: number) => LaneDecision | undefined
   /** Cancels a place that waits, releases one that is in flight, and ignores any other. */
   readonly leave: (place: P, nowMs: number) => void
+  /** From now on a batch place in flight is not preempted. False if it is too late for that. */
+  readonly keep: (place: P) => boolean
   /** Refuses every place that has waited too long. Call it once `nextDeadlineMs` is reached. */
   readonly expire: (nowMs: number) => void
   readonly setLimits: (limits: LaneLimits, nowMs: number) => void
@@ -80,122 +274,153 @@ export interface Lane<P extends Place> {
   readonly nextDeadlineMs: () => number
 }
 
-/** Opens a lane. `decide` gets the decisions for places that had to wait; it must not call the lane back. */
+/**
+ * Opens a lane. `decide` gets the decisions for places that had to wait. `preempt` gets batch places in flight whose engine call
+ * is to be aborted; they leave when it has ended. Neither may call the lane back. A lane without batch places needs no `preempt`.
+ */
 export function openLane<P extends Place>(
   initialLimits: LaneLimits,
   decide: (place: P, decision: LaneDecision) => void,
+  preempt: (place: P) => void = () => {},
 ): Lane<P> {
   let limits = checked(initialLimits)
+  const batch = new BatchPlaces(limits)
   let isClosed = false
   let inFlightRequests = 0
   let committedTokens = 0
-  let queueDepth = 0
-  let head: Place | undefined
-  let tail: Place | undefined
-  const deadlineGroups: DeadlineGroup[] = []
-  /** How many places each workspace has in the lane. Kept without a limit too, so that a new limit counts all requests. */
-  const placesOf = new Map<string, number>()
+  const queue = new OnlineQueue()
+  const workspaces = new WorkspaceCounts()
 
   const fits = (place: Place): boolean =>
     inFlightRequests < limits.maxConcurrentRequests && committedTokens + place.cost <= limits.tokenBudget
 
-  const isWorkspaceFull = ({ workspace }: Place): boolean =>
-    (placesOf.get(workspace) ?? 0) >= (limits.maxRequestsPerWorkspace ?? Infinity)
+  /** Batch places are admitted only while no online place waits, and none in a lane where online places may not wait for them. */
+  const fitsAsBatch = (place: Place): boolean =>
+    queue.head === undefined && limits.maxWaitMs > 0 && batch.hasRoomFor(place, inFlightRequests, committedTokens)
 
-  function joined({ workspace }: Place): void {
-    placesOf.set(workspace, (placesOf.get(workspace) ?? 0) + 1)
-  }
+  const free = (): Capacity => ({
+    requests: limits.maxConcurrentRequests - inFlightRequests,
+    tokens: limits.tokenBudget - committedTokens,
+  })
 
-  function left({ workspace }: Place): void {
-    const places = (placesOf.get(workspace) ?? 0) - 1
-    if (places > 0) placesOf.set(workspace, places)
-    else placesOf.delete(workspace)
-  }
+  const isWorkspaceFull = (place: Place): boolean =>
+    workspaces.placesOf(place) >= (limits.maxRequestsPerWorkspace ?? Infinity)
+
+  /** A place that waits only for batch places to give way does not count: without them it would not wait. */
+  const isQueueFull = (place: Place): boolean =>
+    queue.depth - batch.preemption.coveredRequests >= limits.maxQueueDepth &&
+    !(batch.requests > 0 && batch.preemption.wouldCover(place, queue.tail, free(), batch.limits.preempt))
 
   function charge(place: Place): void {
-    joined(place)
+    if (place.tier === 'batch') batch.charge(place)
+    else workspaces.joined(place)
     place.state = 'in_flight'
     inFlightRequests += 1
     committedTokens += place.cost
   }
 
   function release(place: Place): void {
-    left(place)
+    if (place.tier === 'batch') batch.release(place)
+    else workspaces.left(place)
     place.state = 'outside'
     inFlightRequests -= 1
     committedTokens -= place.cost
   }
 
   function enqueue(place: Place): void {
-    joined(place)
+    workspaces.joined(place)
     place.state = 'queued'
-    place.ahead = tail
-    if (tail === undefined) head = place
-    else tail.behind = place
-    tail = place
-    queueDepth += 1
-    let group = deadlineGroups.at(-1)
-    if (group?.maxWaitMs !== limits.maxWaitMs) {
-      group = { maxWaitMs: limits.maxWaitMs, first: place }
-      deadlineGroups.push(group)
-    }
-    place.deadlineGroup = group
+    queue.add(place, limits.maxWaitMs)
   }
 
   function dequeue(place: Place): void {
-    left(place)
-    const { ahead, behind, deadlineGroup: group } = place
-    if (ahead === undefined) head = behind
-    else ahead.behind = behind
-    if (behind === undefined) tail = ahead
-    else behind.ahead = ahead
-    queueDepth -= 1
-    if (group?.first === place) {
-      if (behind?.deadlineGroup === group) group.first = behind
-      else deadlineGroups.splice(deadlineGroups.indexOf(group), 1)
-    }
-    place.ahead = place.behind = place.deadlineGroup = undefined
+    if (place.isCovered) batch.preemption.uncover(place)
+    workspaces.left(place)
+    queue.remove(place)
+    place.state = 'outside'
+  }
+
+  function cancel(place: Place): void {
+    if (place.tier === 'online') return dequeue(place)
+    batch.queue.remove(place)
     place.state = 'outside'
   }
 
   function refuse(place: Place, decision: LaneDecision): void {
-    dequeue(place)
+    cancel(place)
     decide(place as P, decision)
   }
 
-  function earliestGroup(): DeadlineGroup | undefined {
-    let earliest = deadlineGroups[0]
-    for (const group of deadlineGroups) {
-      if (earliest !== undefined && deadlineMs(group) < deadlineMs(earliest)) earliest = group
-    }
-    return earliest
+  function admit(place: Place, nowMs: number): void {
+    charge(place)
+    decide(place as P, { kind: 'admitted', waitMs: nowMs - place.arrivedAtMs })
   }
 
   function expireDue(nowMs: number): void {
-    for (let due = earliestGroup(); due !== undefined && deadlineMs(due) <= nowMs; due = earliestGroup()) {
+    for (let due = queue.earliest(); due !== undefined && deadlineMs(due) <= nowMs; due = queue.earliest()) {
       refuse(due.first, overloaded)
+    }
+    for (
+      let due = batch.queue.depth > 0 && batch.queue.earliest();
+      due && due.dueAtMs <= nowMs;
+      due = batch.queue.earliest()
+    ) {
+      refuse(due, overloaded)
     }
   }
 
   /** Admits strictly from the head: a head that does not fit holds back the whole queue. */
   function pump(nowMs: number): void {
-    while (head !== undefined) {
-      const place = head
+    while (queue.head !== undefined) {
+      const place = queue.head
       if (place.cost > limits.tokenBudget) {
         refuse(place, tooLarge)
       } else if (fits(place)) {
         dequeue(place)
-        charge(place)
-        decide(place as P, { kind: 'admitted', waitMs: nowMs - place.arrivedAtMs })
+        admit(place, nowMs)
+      } else return
+    }
+  }
+
+  /** Makes batch places give way to the online places that wait. */
+  function makeWay(): void {
+    if (queue.head === undefined || batch.requests === 0) return
+    batch.preemption.cover(queue.head, free(), batch.limits.preempt, preempt as (place: Place) => void)
+  }
+
+  /** Admits the place whose turn it is. One that does not fit holds back all others. */
+  function pumpBatch(nowMs: number): void {
+    for (let place = batch.queue.head(); place !== undefined; place = batch.queue.head()) {
+      if (batch.isTooLarge(place)) {
+        refuse(place, tooLarge)
+      } else if (fitsAsBatch(place)) {
+        batch.queue.take(place)
+        admit(place, nowMs)
       } else return
     }
   }
 
   /** Expires first, so that capacity freed too late does not admit a place that has waited beyond the maximum. */
   function settle(nowMs: number): void {
-    if (head === undefined) return
+    if (queue.head === undefined && batch.queue.depth === 0) return
     expireDue(nowMs)
     pump(nowMs)
+    makeWay()
+    if (batch.queue.depth > 0) pumpBatch(nowMs)
+  }
+
+  function arriveAsBatch(place: Place, nowMs: number): LaneDecision | undefined {
+    if (batch.isTooLarge(place)) return tooLarge
+    if (batch.queue.depth === 0 && fitsAsBatch(place)) {
+      charge(place)
+      return admittedAtOnce
+    }
+    if (batch.queue.depth >= batch.limits.maxQueueDepth) return queueFull
+    if (place.maxWaitMs <= 0) return overloaded
+    place.dueAtMs = nowMs + place.maxWaitMs
+    place.state = 'queued'
+    batch.queue.add(place)
+    return undefined
   }
 
   return {
@@ -204,37 +429,43 @@ export function openLane<P extends Place>(
       place.arrivedAtMs = nowMs
       settle(nowMs)
       if (isClosed) return closed
+      if (place.tier === 'batch') return arriveAsBatch(place, nowMs)
       if (place.cost > limits.tokenBudget) return tooLarge
       if (isWorkspaceFull(place)) return workspaceQueueFull
-      if (head === undefined && fits(place)) {
+      if (queue.head === undefined && fits(place)) {
         charge(place)
         return admittedAtOnce
       }
-      if (queueDepth >= limits.maxQueueDepth) return queueFull
+      if (isQueueFull(place)) return queueFull
       if (limits.maxWaitMs === 0) return overloaded
       enqueue(place)
+      makeWay()
       return undefined
     },
     leave(place, nowMs) {
-      if (place.state === 'queued') dequeue(place)
+      if (place.state === 'queued') cancel(place)
       else if (place.state === 'in_flight') release(place)
       else return
       settle(nowMs)
     },
+    keep: (place) => place.state === 'in_flight' && batch.preemption.keep(place),
     expire: settle,
     setLimits(next, nowMs) {
       limits = checked(next)
+      batch.setLimits(limits)
       settle(nowMs)
     },
     close() {
       isClosed = true
-      for (let place = head; place !== undefined; place = head) refuse(place, closed)
+      for (let place = queue.head; place !== undefined; place = queue.head) refuse(place, closed)
+      for (let place = batch.queue.head(); place !== undefined; place = batch.queue.head()) refuse(place, closed)
     },
-    status: () => ({ limits, inFlightRequests, committedTokens, queueDepth }),
-    oldestArrivalMs: () => head?.arrivedAtMs,
+    status: () => ({ limits, inFlightRequests, committedTokens, queueDepth: queue.depth, batch: batch.status() }),
+    oldestArrivalMs: () => queue.head?.arrivedAtMs,
     nextDeadlineMs() {
-      const earliest = earliestGroup()
-      return earliest === undefined ? Infinity : deadlineMs(earliest)
+      const earliest = queue.earliest()
+      const online = earliest === undefined ? Infinity : deadlineMs(earliest)
+      return batch.queue.depth === 0 ? online : Math.min(online, batch.queue.earliest()?.dueAtMs ?? Infinity)
     },
   }
 }
@@ -246,7 +477,11 @@ function deadlineMs(group: DeadlineGroup): number {
 
 function checked(limits: LaneLimits): LaneLimits {
   const { tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs, maxRequestsPerWorkspace = 0 } = limits
-  for (const limit of [tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs, maxRequestsPerWorkspace]) {
+  const { reserveConcurrent, reserveTokens, maxShare, maxQueueDepth: batchDepth } = batchLimitsOf(limits)
+  if (!(maxShare >= 0 && maxShare <= 1))
+    throw new RangeError(`the share of batch places must be from 0 to 1: ${maxShare}`)
+  const whole = [tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs, maxRequestsPerWorkspace]
+  for (const limit of [...whole, reserveConcurrent, reserveTokens, batchDepth]) {
     if (!Number.isSafeInteger(limit) || limit < 0) throw new RangeError(`a limit must be a whole number ≥ 0: ${limit}`)
   }
   return limits

@@ -52,7 +52,7 @@ export default [
   {
     name: 'lane-admits-past-the-head',
     file: 'src/queue/lane.ts',
-    find: 'if (head === undefined && fits(place)) {',
+    find: 'if (queue.head === undefined && fits(place)) {',
     replace: 'if (fits(place)) {',
     tests: ['queue/admission'],
   },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, it, type TestContext } from 'node:test'
-import type { LaneStatus } from '../../src/queue/lane.ts'
+import { noBatchLoad, type LaneStatus } from '../../src/queue/lane.ts'
 import type { Job } from '../../src/engines/job.ts'
 import type { EngineAddressState } from '../../src/engines/engine.ts'
 import { metricTable } from '../../src/operate/telemetry/metric-table.ts'
@@ -15,6 +15,7 @@ const lane = (changes: Partial<LaneStatus>): LaneStatus => ({
   inFlightRequests: 0,
   committedTokens: 0,
   queueDepth: 0,
+  batch: noBatchLoad,
   ...changes,
 })
 

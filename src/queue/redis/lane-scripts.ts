@@ -1,4 +1,4 @@
-import type { LaneLimits } from '../lane.ts'
+import { noBatchLoad, type LaneLimits } from '../lane.ts'
 import type { LaneLoad } from '../admission.ts'
 import type { Membership, RedisLink } from '../../cluster/redis/link.ts'
 import { luaBeside, script, type Script } from '../../cluster/redis/script.ts'
@@ -109,7 +109,8 @@ export function remoteLane(link: RedisLink, lane: string) {
         maxWaitMs: (maxWait ?? 0) / 1000,
         maxRequestsPerWorkspace: perWorkspace === NO_LIMIT ? undefined : perWorkspace,
       }
-      return { limits, inFlightRequests, committedTokens, queueDepth, oldestWaitMs: oldestWait / 1000 }
+      const oldestWaitMs = oldestWait / 1000
+      return { limits, inFlightRequests, committedTokens, queueDepth, batch: noBatchLoad, oldestWaitMs }
     },
   }
 }

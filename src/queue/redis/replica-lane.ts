@@ -1,4 +1,4 @@
-import type { LaneDecision, LaneLimits, LaneStatus } from '../lane.ts'
+import { noBatchLoad, type LaneDecision, type LaneLimits, type LaneStatus } from '../lane.ts'
 import type { Decision, Ticket, LaneLoad } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CoordinationState } from '../../cluster/coordination.ts'
@@ -183,7 +183,8 @@ export function openReplicaLane(
 
   function ownStatus(): LaneStatus {
     const { requests, tokens } = local.running()
-    return { limits, inFlightRequests: requests, committedTokens: tokens, queueDepth: local.size() - requests }
+    const queueDepth = local.size() - requests
+    return { limits, inFlightRequests: requests, committedTokens: tokens, queueDepth, batch: noBatchLoad }
   }
 
   return {

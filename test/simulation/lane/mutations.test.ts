@@ -7,7 +7,7 @@ import { simulateLanes } from './world.ts'
 import type { OpenLane } from './world.ts'
 
 const seed = 20_274
-const requests = 200_000
+const requests = 300_000
 
 /** Shows that the simulation can fail: it detects each mutation of the state machine by the invariant that it breaks. */
 describe('a broken lane is caught by the simulation', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
 import { laneKeys, laneScripts, limitValues } from '../../../src/queue/redis/lane-scripts.ts'
-import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
+import { noBatchLoad, type LaneDecision, type LaneStatus } from '../../../src/queue/lane.ts'
 import { luaBeside } from '../../../src/cluster/redis/script.ts'
 import type { Request } from './witness.ts'
 import type { OpenLane, SimulatedLane } from './world.ts'
@@ -25,12 +25,12 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
   const loaded = Promise.all([redis.flushall(), ...Object.values(scripts).map(({ lua }) => redis.script('LOAD', lua))])
   let lanes = 0
 
-  const open: OpenLane = async (initial: LaneLimits, decide: (request: Request, decision: LaneDecision) => void) => {
+  const open: OpenLane = async (initial, decide) => {
     await loaded
     const keys = laneKeys(`simulated ${++lanes}`)
     const requests = new Map<string, Request>()
     let limits = initial
-    let status: LaneStatus = { limits, inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }
+    let status: LaneStatus = { limits, inFlightRequests: 0, committedTokens: 0, queueDepth: 0, batch: noBatchLoad }
     let nextDeadlineMs = Infinity
     let isClosed = false
 
@@ -54,7 +54,7 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
       for (const message of messages) receive(message)
       await acknowledge(messages)
       const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0] = figures.slice(5).map(Number)
-      status = { limits, inFlightRequests, committedTokens, queueDepth }
+      status = { limits, inFlightRequests, committedTokens, queueDepth, batch: noBatchLoad }
       nextDeadlineMs = due[1] === undefined ? Infinity : Number(due[1]) / 1000
       return answer
     }

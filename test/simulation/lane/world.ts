@@ -1,4 +1,4 @@
-import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
+import type { BatchLimits, LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
 import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import { Request, Violation, Witness } from './witness.ts'
 
@@ -6,6 +6,8 @@ import { Request, Violation, Witness } from './witness.ts'
 export interface SimulatedLane {
   arrive(request: Request, nowMs: number): LaneDecision | undefined | Promise<LaneDecision | undefined>
   leave(request: Request, nowMs: number): void | Promise<void>
+  /** A lane without this method gets no batch places. */
+  keep?(request: Request): boolean | Promise<boolean>
   expire(nowMs: number): void | Promise<void>
   setLimits(limits: LaneLimits, nowMs: number): void | Promise<void>
   close(waiting: readonly Request[], nowMs: number): void | Promise<void>
@@ -16,10 +18,11 @@ export interface SimulatedLane {
 export type OpenLane = (
   limits: LaneLimits,
   decide: (request: Request, decision: LaneDecision) => void,
+  preempt: (request: Request) => void,
 ) => SimulatedLane | Promise<SimulatedLane>
 
 /** How often each event occurred. A simulation in which the rare events never occur proves nothing. */
-export interface Tally {
+export interface Tally extends BatchTally {
   requests: number
   steps: number
   admittedAtOnce: number
@@ -32,6 +35,18 @@ export interface Tally {
   cancelled: number
   staleLeaves: number
   limitChanges: number
+}
+
+/** Events that occur only with batch places. */
+interface BatchTally {
+  batchAdmittedAtOnce: number
+  batchAdmitted: number
+  batchQueueFull: number
+  batchOverloaded: number
+  batchTooLarge: number
+  preempted: number
+  kept: number
+  keptTooLate: number
 }
 
 const requestsPerEpisode = 1000
@@ -84,6 +99,14 @@ function* simulation(openLane: OpenLane, seed: number, requests: number): Steps<
     cancelled: 0,
     staleLeaves: 0,
     limitChanges: 0,
+    batchAdmittedAtOnce: 0,
+    batchAdmitted: 0,
+    batchQueueFull: 0,
+    batchOverloaded: 0,
+    batchTooLarge: 0,
+    preempted: 0,
+    kept: 0,
+    keptTooLate: 0,
   }
   for (let episode = 0; tally.requests < requests; episode += 1) {
     const stepsBefore = tally.steps
@@ -109,11 +132,26 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
     maxQueueDepth: oneOf([0, 1, 2, 5, 10, 10, 40, 100]),
     maxWaitMs: oneOf([0, 1, 10, 50, 100, 100, 500, 2000]),
     maxRequestsPerWorkspace: oneOf([undefined, undefined, undefined, 1, 3, 10]),
+    batch: {
+      reserveConcurrent: oneOf([0, 0, 1, 2]),
+      reserveTokens: oneOf([0, 0, 1, 20, 200]),
+      maxShare: oneOf([0, 0.25, 0.5, 1, 1, 1]),
+      preempt: !chance(0.2),
+      maxQueueDepth: oneOf([0, 1, 5, 20, 100]),
+    },
   })
   /** Mostly changes one control at a time, so that a missed reaction to it is not hidden by another. */
   const changedLimits = (): LaneLimits => {
+    if (preempted().length > 0 && chance(0.5)) {
+      const { maxConcurrentRequests } = witness.limits
+      return { ...witness.limits, maxConcurrentRequests: Math.max(1, maxConcurrentRequests - 1 - below(3)) }
+    }
     const other = anyLimits()
     const name = oneOf(Object.keys(other) as (keyof LaneLimits)[])
+    if (name === 'batch' && chance(0.8)) {
+      const part = oneOf(Object.keys(other.batch!) as (keyof BatchLimits)[])
+      return { ...witness.limits, batch: { ...witness.limits.batch, [part]: other.batch![part] } }
+    }
     return chance(0.2) ? other : { ...witness.limits, [name]: other[name] }
   }
   const anyCost = (): number => {
@@ -124,28 +162,48 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
   }
 
   const witness = new Witness(anyLimits())
-  const lane = yield* answerOf(openLane(witness.limits, decide))
+  const lane = yield* answerOf(openLane(witness.limits, decide, preempt))
   const gapMs = oneOf([0.5, 2, 10, 50])
   const cancels = oneOf([0, 0.02, 0.2])
+  const batchShare = lane.keep ? oneOf([0, 0.3, 0.6, 0.9]) : 0
+  /** How soon the engine ends a call that is aborted. */
+  const abortsWithin = oneOf([0, 0.03, 0.1, 0.5])
   let arrivals = 0.5
   const isOver = (): boolean => number >= requestsPerEpisode
-  const everybody = (): Request[] => [...witness.queue, ...witness.flight]
+  const waiting = (): Request[] => [...witness.queue, ...witness.batchQueue]
+  const everybody = (): Request[] => [...waiting(), ...witness.flight]
+  const preempted = (): Request[] => witness.flight.filter(({ isPreempted }) => isPreempted)
+  const inBatch = (): Request[] => witness.flight.filter(({ tier }) => tier === 'batch')
   const gone: Request[] = []
   let nowMs = below(1000)
   let number = 0
 
   function decide(request: Request, decision: LaneDecision): void {
     witness.decided(request, nowMs, decision)
-    count(decision)
+    count(request, decision)
     if (request.standing === 'gone') remember(request)
   }
 
-  function count(decision: LaneDecision): void {
+  function preempt(request: Request): void {
+    witness.preempted(request)
+    tally.preempted += 1
+  }
+
+  function count({ tier }: Request, decision: LaneDecision): void {
+    if (tier === 'batch') return countBatch(decision)
     if (decision.kind === 'admitted') tally.admitted += 1
     else if (decision.kind === 'queue_full') tally.queueFull += 1
     else if (decision.kind === 'workspace_queue_full') tally.workspaceQueueFull += 1
     else if (decision.kind === 'overloaded') tally.overloaded += 1
     else if (decision.kind === 'too_large') tally.tooLarge += 1
+    else tally.closed += 1
+  }
+
+  function countBatch({ kind }: LaneDecision): void {
+    if (kind === 'admitted') tally.batchAdmitted += 1
+    else if (kind === 'queue_full') tally.batchQueueFull += 1
+    else if (kind === 'overloaded') tally.batchOverloaded += 1
+    else if (kind === 'too_large') tally.batchTooLarge += 1
     else tally.closed += 1
   }
 
@@ -155,14 +213,17 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
   }
 
   function* arrive(): Steps {
-    const request = new Request(number, anyCost(), oneOf(['acme', 'bolt', 'core']))
+    const [tier, maxWaitMs] = chance(batchShare)
+      ? (['batch', oneOf([0, 1, 50, 100, 500, Infinity, Infinity])] as const)
+      : (['online', Infinity] as const)
+    const request = new Request(number, anyCost(), oneOf(['acme', 'bolt', 'core']), tier, maxWaitMs)
     number += 1
     tally.requests += 1
     const decision = yield* answerOf(lane.arrive(request, nowMs))
     witness.arrived(request, nowMs, decision)
     if (decision === undefined) return
-    if (decision.kind === 'admitted') tally.admittedAtOnce += 1
-    count(decision)
+    if (decision.kind === 'admitted') tally[tier === 'batch' ? 'batchAdmittedAtOnce' : 'admittedAtOnce'] += 1
+    count(request, decision)
     if (decision.kind !== 'admitted') remember(request)
   }
 
@@ -181,6 +242,14 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
     inspect(timerLateMsMax)
   }
 
+  /** The answer of a flex request has begun, so it is not preempted any more. */
+  function* keep(request: Request): Steps {
+    const isKept = yield* answerOf(lane.keep!(request))
+    witness.kept(request, isKept)
+    tally[isKept ? 'kept' : 'keptTooLate'] += 1
+    inspect(timerLateMsMax)
+  }
+
   function* changeLimits(): Steps {
     witness.limits = changedLimits()
     tally.limitChanges += 1
@@ -189,7 +258,7 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
 
   function* close(): Steps {
     witness.isClosed = true
-    yield* answerOf(lane.close([...witness.queue], nowMs))
+    yield* answerOf(lane.close(waiting(), nowMs))
   }
 
   /** The timer is sometimes late, so that other events come between a deadline and its expiry. */
@@ -209,11 +278,13 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
   function* happen(): Steps {
     const event = random()
     if (gone.length > 0 && chance(0.03)) yield* leaveAgain(oneOf(gone))
+    if (batchShare > 0 && chance(0.06) && inBatch().length > 0) yield* keep(oneOf(inBatch()))
     if (chance(0.02)) arrivals = oneOf([0.1, 0.5, 0.6, 0.8, 0.95])
-    if (event < 0.004) yield* changeLimits()
+    if (event < (preempted().length > 0 ? 0.05 : 0.004)) yield* changeLimits()
     else if (event < 0.005 && number > requestsPerEpisode * 0.9) yield* close()
     else if (event < 0.02) yield* answerOf(lane.expire(nowMs))
-    else if (witness.queue.length > 0 && chance(cancels)) yield* leave(oneOf(witness.queue))
+    else if (waiting().length > 0 && chance(cancels)) yield* leave(oneOf(waiting()))
+    else if (preempted().length > 0 && chance(abortsWithin)) yield* leave(oneOf(preempted()))
     else if (witness.flight.length > 0 && !chance(arrivals)) yield* leave(oneOf(witness.flight))
     else yield* arrive()
   }
@@ -228,8 +299,8 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
     yield* leave(oneOf(rest))
     inspect(timerLateMsMax)
   }
-  const { inFlightRequests, committedTokens, queueDepth } = lane.status()
-  if (inFlightRequests !== 0 || committedTokens !== 0 || queueDepth !== 0) {
+  const { inFlightRequests, committedTokens, queueDepth, batch } = lane.status()
+  if ([inFlightRequests, committedTokens, queueDepth, ...Object.values(batch)].some((figure) => figure !== 0)) {
     throw new Violation('I9', 'no clients, and yet the lane is not empty')
   }
 }
