@@ -32,7 +32,7 @@ await eventually('it has joined', () => admission.state() === 'joined')
 function pair(lanes: Admission): Promise<number> {
   const startedAtMs = performance.now()
   return new Promise((resolve) => {
-    lanes.enter('lane', 'acme', 1000, (_decision, ticket) => {
+    lanes.enter({ lane: 'lane', workspace: 'acme', cost: 1000 }, (_decision, ticket) => {
       resolve(performance.now() - startedAtMs)
       ticket.leave()
     })

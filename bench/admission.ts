@@ -87,14 +87,14 @@ function adapter(): void {
     admitted += 1
   }
   const tickets = Array.from({ length: limits.maxConcurrentRequests + depth }, () =>
-    admission.enter('lane', 'acme', 1000, decided),
+    admission.enter({ lane: 'lane', workspace: 'acme', cost: 1000 }, decided),
   )
   const admittedBefore = admitted
   const startedAtMs = performance.now()
   for (let round = 0; round < rounds; round += 1) {
     const oldest = round % tickets.length
     tickets[oldest]!.leave()
-    tickets[oldest] = admission.enter('lane', 'acme', 1000, decided)
+    tickets[oldest] = admission.enter({ lane: 'lane', workspace: 'acme', cost: 1000 }, decided)
   }
   report('in-memory adapter: leave, admit head, queue one', admitted - admittedBefore, startedAtMs)
 }

@@ -15,7 +15,32 @@ export interface LaneLoad extends LaneStatus {
 export interface Ticket {
   /** Leaves the queue, or releases the charge. Only the first call has an effect. */
   leave(): void
+  /** From now on the place is not preempted. False if it already was. */
+  keep(): boolean
 }
+
+/** A request that wants a place in a lane. */
+export interface LaneArrival {
+  readonly lane: string
+  readonly workspace: string
+  /** The estimated cost in tokens. */
+  readonly cost: number
+  /** Only for batch places, which get what online requests leave idle. */
+  readonly batch?: BatchArrival | undefined
+}
+
+export interface BatchArrival {
+  /** Infinity: waits as long as it takes. */
+  readonly maxWaitMs: number
+  /**
+   * Called at most once, after the admission and before `leave`: the place is needed for online requests. Abort the engine
+   * call, and leave when it has ended.
+   */
+  preempted(): void
+}
+
+/** For a request that has no place. */
+export const noTicket: Ticket = Object.freeze({ leave() {}, keep: () => true })
 
 /** Allocates finite capacity first come, first served. A lane is one deployment of a model. */
 export interface Admission {
@@ -25,10 +50,10 @@ export interface Admission {
    */
   setLanes(lanes: ReadonlyMap<string, LaneLimits>): void
   /**
-   * Joins a lane for a workspace, with an estimated cost in tokens. `decided` is called exactly once, possibly before `enter`
-   * returns, but never after `leave`. It gets the same ticket that `enter` returns.
+   * Joins a lane. `decided` is called exactly once, possibly before `enter` returns, but never after `leave`. It gets the
+   * same ticket that `enter` returns.
    */
-  enter(lane: string, workspace: string, cost: number, decided: (decision: Decision, ticket: Ticket) => void): Ticket
+  enter(arrival: LaneArrival, decided: (decision: Decision, ticket: Ticket) => void): Ticket
   /** Every open lane of the whole service, each at one instant. */
   status(): Promise<ReadonlyMap<string, LaneLoad>>
   /** This replica's part of `status`. */

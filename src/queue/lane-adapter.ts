@@ -1,5 +1,5 @@
 import { Place, type Lane } from './lane.ts'
-import type { Decision, Ticket } from './admission.ts'
+import type { LaneArrival, BatchArrival, Decision, Ticket } from './admission.ts'
 import type { AlarmClock } from '../shared/clock.ts'
 
 /** What every adapter of a lane has besides the state machine: its entries, an outbox for decisions, and a timer. */
@@ -9,17 +9,26 @@ const callersPerTurn = 32
 
 export type Decided = (decision: Decision, ticket: Ticket) => void
 
+/** What an entry asks of the lane that it is in. */
+export interface EntryOwner {
+  leave(entry: Entry): void
+  keep(entry: Entry): boolean
+}
+
 /** One entry into a lane: its place, its ticket, and the callback for the decision. */
 export class Entry extends Place implements Ticket {
   decided: Decided | undefined
   decision: Decision | undefined = undefined
   nextInOutbox: Entry | undefined = undefined
-  readonly #leave: (entry: Entry) => void
+  readonly #owner: EntryOwner
+  readonly #batch: BatchArrival | undefined
+  #isPreemptionDue = false
 
-  constructor(cost: number, workspace: string, decided: Decided, leave: (entry: Entry) => void) {
-    super(cost, workspace)
+  constructor({ cost, workspace, batch }: LaneArrival, decided: Decided, owner: EntryOwner) {
+    super(cost, workspace, batch ? 'batch' : 'online', batch?.maxWaitMs)
     this.decided = decided
-    this.#leave = leave
+    this.#owner = owner
+    this.#batch = batch
   }
 
   /** Notifies the caller at most once. If the callback throws, the place is freed, because the caller may never leave. */
@@ -28,14 +37,25 @@ export class Entry extends Place implements Ticket {
     this.decided = undefined
     try {
       decided?.(decision, this)
+      if (this.#isPreemptionDue) this.#batch?.preempted()
     } catch (error) {
       this.leave()
       throw error
     }
   }
 
+  /** The caller learns of its admission first. One that has left meanwhile need not know. */
+  preempt(): void {
+    if (this.decided !== undefined) this.#isPreemptionDue = true
+    else if (this.state === 'in_flight') this.#batch?.preempted()
+  }
+
   leave(): void {
-    this.#leave(this)
+    this.#owner.leave(this)
+  }
+
+  keep(): boolean {
+    return this.tier === 'online' || this.#owner.keep(this)
   }
 }
 

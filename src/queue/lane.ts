@@ -19,6 +19,12 @@ export interface LaneLimits {
   readonly maxRequestsPerWorkspace?: number | undefined
   /** What batch places may use. What is not set has its default. */
   readonly batch?: Partial<BatchLimits> | undefined
+  /** How long a flex request may wait for idle capacity. By default ten minutes. The lane does not read it: each place has its own. */
+  readonly maxFlexWaitMs?: number | undefined
+}
+
+export function maxFlexWaitOf({ maxFlexWaitMs = 600_000 }: LaneLimits): number {
+  return maxFlexWaitMs
 }
 
 export interface BatchLimits {
@@ -60,6 +66,12 @@ export function batchRoomOf(limits: LaneLimits): BatchRoom {
     ofBatch: { requests: share(maxConcurrentRequests), tokens: share(tokenBudget) },
     ofLane: { requests: maxConcurrentRequests - reserveConcurrent, tokens: tokenBudget - reserveTokens },
   }
+}
+
+/** The most tokens that one batch place may cost. */
+export function batchTokensOf(limits: LaneLimits): number {
+  const { ofBatch, ofLane } = batchRoomOf(limits)
+  return Math.min(ofBatch.tokens, ofLane.tokens)
 }
 
 export interface LaneStatus {
@@ -205,6 +217,7 @@ class BatchPlaces {
   limits: BatchLimits
   #room: BatchRoom
   #tokenBudget: number
+  #mostTokens: number
   requests = 0
   tokens = 0
 
@@ -212,12 +225,14 @@ class BatchPlaces {
     this.limits = batchLimitsOf(limits)
     this.#room = batchRoomOf(limits)
     this.#tokenBudget = limits.tokenBudget
+    this.#mostTokens = batchTokensOf(limits)
   }
 
   setLimits(limits: LaneLimits): void {
     this.limits = batchLimitsOf(limits)
     this.#room = batchRoomOf(limits)
     this.#tokenBudget = limits.tokenBudget
+    this.#mostTokens = batchTokensOf(limits)
     if (this.preemption.coveredRequests > 0) this.preemption.uncoverAll()
   }
 
@@ -246,8 +261,7 @@ class BatchPlaces {
 
   /** Whether the place can never be admitted. While batch places may use no tokens at all they are paused, and wait. */
   isTooLarge({ cost }: Place): boolean {
-    const mostTokens = Math.min(this.#room.ofBatch.tokens, this.#room.ofLane.tokens)
-    return cost > this.#tokenBudget || (mostTokens > 0 && cost > mostTokens)
+    return cost > this.#tokenBudget || (this.#mostTokens > 0 && cost > this.#mostTokens)
   }
 
   status(): BatchStatus {

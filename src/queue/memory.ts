@@ -1,11 +1,10 @@
 import { openLane } from './lane.ts'
 import type { Lane, LaneDecision, LaneLimits, LaneStatus } from './lane.ts'
-import type { Admission, LaneLoad, Ticket } from './admission.ts'
+import { noTicket, type Admission, type LaneArrival, type LaneLoad, type Ticket } from './admission.ts'
 import type { AlarmClock } from '../shared/clock.ts'
-import { expiryTimer, Entry, openOutbox, type Decided } from './lane-adapter.ts'
+import { expiryTimer, Entry, openOutbox, type Decided, type EntryOwner } from './lane-adapter.ts'
 
 const closed: LaneDecision = Object.freeze({ kind: 'closed' })
-const noTicket: Ticket = Object.freeze({ leave() {} })
 
 /** Admission for one process: every lane and its queue live in memory. */
 export function memoryAdmission(clock: AlarmClock): Admission {
@@ -32,9 +31,9 @@ export function memoryAdmission(clock: AlarmClock): Admission {
         else if (!isClosed) addLane(name, limits)
       }
     },
-    enter(name, workspace, cost, decided) {
-      const lane = openLanes.get(name)
-      if (lane !== undefined) return lane.enter(workspace, cost, decided)
+    enter(arrival, decided) {
+      const lane = openLanes.get(arrival.lane)
+      if (lane !== undefined) return lane.enter(arrival, decided)
       decided(closed, noTicket)
       return noTicket
     },
@@ -52,7 +51,8 @@ type MemoryLane = ReturnType<typeof openMemoryLane>
 /** A lane's state machine, its timer, and the callers that wait for their decision. */
 function openMemoryLane(initialLimits: LaneLimits, clock: AlarmClock, onVacant: () => void) {
   const outbox = openOutbox()
-  const lane: Lane<Entry> = openLane(initialLimits, outbox.add)
+  let preempted: Entry[] = []
+  const lane: Lane<Entry> = openLane(initialLimits, outbox.add, (entry) => preempted.push(entry))
   const expiry = expiryTimer(lane, clock, settled)
   let isRetired = false
 
@@ -60,21 +60,32 @@ function openMemoryLane(initialLimits: LaneLimits, clock: AlarmClock, onVacant: 
   function settled(): void {
     expiry.set()
     outbox.deliver()
+    if (preempted.length > 0) preemptNow()
     if (isRetired && isVacant()) {
       expiry.stop()
       onVacant()
     }
   }
 
-  function isVacant(): boolean {
-    const { inFlightRequests, queueDepth } = lane.status()
-    return inFlightRequests === 0 && queueDepth === 0
+  /** A caller may leave from its callback, and so make others give way. */
+  function preemptNow(): void {
+    const entries = preempted
+    preempted = []
+    for (const entry of entries) entry.preempt()
   }
 
-  function leave(entry: Entry): void {
-    entry.decided = undefined
-    lane.leave(entry, clock.monotonic())
-    settled()
+  function isVacant(): boolean {
+    const { inFlightRequests, queueDepth, batch } = lane.status()
+    return inFlightRequests === 0 && queueDepth === 0 && batch.queueDepth === 0
+  }
+
+  const owner: EntryOwner = {
+    leave(entry) {
+      entry.decided = undefined
+      lane.leave(entry, clock.monotonic())
+      settled()
+    },
+    keep: (entry) => lane.keep(entry),
   }
 
   return {
@@ -87,8 +98,8 @@ function openMemoryLane(initialLimits: LaneLimits, clock: AlarmClock, onVacant: 
       isRetired = true
       settled()
     },
-    enter(workspace: string, cost: number, decided: Decided): Ticket {
-      const entry = new Entry(cost, workspace, decided, leave)
+    enter(arrival: LaneArrival, decided: Decided): Ticket {
+      const entry = new Entry(arrival, decided, owner)
       const decision = isRetired ? closed : lane.arrive(entry, clock.monotonic())
       if (decision?.kind === 'admitted' && !outbox.isEmpty()) {
         // Callers that were admitted earlier but not notified yet must reach the engine first.

@@ -83,8 +83,8 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
     spending,
     clock,
     admission: {
-      enter(_lane, _workspace, _cost, decided) {
-        const ticket = { leave() {} }
+      enter(_arrival, decided) {
+        const ticket = { leave() {}, keep: () => true }
         decided({ kind: 'admitted', waitMs: 0 }, ticket)
         return ticket
       },

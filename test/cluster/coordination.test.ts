@@ -24,7 +24,9 @@ describe('a service without other replicas', () => {
         ['b', limits],
       ]),
     )
-    const tickets = ['a', 'a', 'a', 'b', 'b', 'b', 'b'].map((lane) => parts.admission.enter(lane, 'acme', 10, () => {}))
+    const tickets = ['a', 'a', 'a', 'b', 'b', 'b', 'b'].map((lane) =>
+      parts.admission.enter({ lane, workspace: 'acme', cost: 10 }, () => {}),
+    )
     const { coordination } = parts
     assert.deepEqual(await coordination.list(), [
       {

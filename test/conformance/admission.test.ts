@@ -35,7 +35,7 @@ for (const adapter of admissionAdapters) {
         received,
         figures,
         enter: (name: string, cost = 1, workspace = 'acme'): Ticket =>
-          admission.enter(lane, workspace, cost, ({ kind }) => received.push(`${name} ${kind}`)),
+          admission.enter({ lane, workspace, cost }, ({ kind }) => received.push(`${name} ${kind}`)),
         receives: (...expected: string[]) =>
           eventually(
             `${expected.join(', ')}; received: ${received.join(', ')}`,
@@ -129,7 +129,9 @@ for (const adapter of admissionAdapters) {
       const { admission, lane, enter, holds } = await newLane(t)
       const ann = enter('ann')
       const enteredAt = performance.now()
-      const waited = new Promise<Decision>((resolve) => void admission.enter(lane, 'acme', 1, resolve))
+      const waited = new Promise<Decision>(
+        (resolve) => void admission.enter({ lane, workspace: 'acme', cost: 1 }, resolve),
+      )
       const enteredBy = performance.now()
       await holds(1, 1, 1)
       const leftAt = performance.now()
@@ -145,7 +147,9 @@ for (const adapter of admissionAdapters) {
       enter('ann')
       await receives('ann admitted')
       const enteredAt = performance.now()
-      const decision = await new Promise<Decision>((resolve) => void admission.enter(lane, 'acme', 1, resolve))
+      const decision = await new Promise<Decision>(
+        (resolve) => void admission.enter({ lane, workspace: 'acme', cost: 1 }, resolve),
+      )
       assert.equal(decision.kind, 'overloaded')
       assert.ok(performance.now() - enteredAt >= 119)
       await holds(1, 1, 0)
@@ -265,7 +269,7 @@ for (const adapter of admissionAdapters) {
           resolve(error)
         })
       })
-      admission.enter(lane, 'acme', 1, () => {
+      admission.enter({ lane, workspace: 'acme', cost: 1 }, () => {
         throw new Error('no')
       })
       enter('cat')
@@ -284,7 +288,7 @@ for (const adapter of admissionAdapters) {
         { length: 500 },
         (_, number) =>
           new Promise<void>((resolve) => {
-            admission.enter(lane, 'acme', 1, (_decision, ticket) => {
+            admission.enter({ lane, workspace: 'acme', cost: 1 }, (_decision, ticket) => {
               order.push(number)
               ticket.leave()
               resolve()

@@ -17,8 +17,8 @@ export default [
   {
     name: 'admission-tells-a-caller-who-left',
     file: 'src/queue/memory.ts',
-    find: '  function leave(entry: Entry): void {\n    entry.decided = undefined\n',
-    replace: '  function leave(entry: Entry): void {\n',
+    find: '    leave(entry) {\n      entry.decided = undefined\n',
+    replace: '    leave(entry) {\n',
     tests: ['queue/admission-memory'],
   },
   {

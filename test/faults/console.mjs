@@ -192,8 +192,8 @@ export default [
   {
     name: 'live-oldest-wait-is-of-the-newest',
     file: 'src/queue/lane.ts',
-    find: 'oldestArrivalMs: () => head?.arrivedAtMs,',
-    replace: 'oldestArrivalMs: () => tail?.arrivedAtMs,',
+    find: 'oldestArrivalMs: () => queue.head?.arrivedAtMs,',
+    replace: 'oldestArrivalMs: () => queue.tail?.arrivedAtMs,',
     tests: ['conformance/admission'],
   },
   {
@@ -206,7 +206,7 @@ export default [
   {
     name: 'live-waits-known-only-when-requests-end',
     file: 'src/inference/pipeline/pipeline.ts',
-    find: '      parts.admitted(job.deployment.lane, waitMs)\n',
+    find: "        if (job.tier === 'default') parts.admitted(job.deployment.lane, waitMs)\n",
     replace: '',
     tests: ['queue/console-live.http'],
   },

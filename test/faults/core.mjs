@@ -73,7 +73,7 @@ export default [
   {
     name: 'lane-new-wait-limit-moves-old-deadlines',
     file: 'src/queue/lane.ts',
-    find: 'if (group?.maxWaitMs !== limits.maxWaitMs) {',
+    find: 'if (group?.maxWaitMs !== maxWaitMs) {',
     replace: 'if (group === undefined) {',
     tests: ['queue/admission'],
   },

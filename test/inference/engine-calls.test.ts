@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { PreemptionSignal } from '../../src/inference/pipeline/admit.ts'
+import { noTicket } from '../../src/queue/admission.ts'
 import { engineCalls, type EngineCalls } from '../../src/inference/pipeline/engine-calls.ts'
 import type { AlarmClock } from '../../src/shared/clock.ts'
 import type { CallEnd, Engine } from '../../src/engines/engine.ts'
@@ -38,6 +40,7 @@ function stage() {
       }
     },
   } as unknown as Engine
+  const preemption: PreemptionSignal = { isDue: false, react: undefined }
   const reply = {
     get isGone() {
       return state.isGone
@@ -49,7 +52,7 @@ function stage() {
     onDrain: (react: () => void) => void (drained = react),
   } as unknown as Reply
   return {
-    calls: engineCalls(engine, reply, undefined),
+    calls: engineCalls(engine, reply, undefined, { ticket: noTicket, preemption }),
     log,
     state,
     gone,

@@ -8,7 +8,7 @@ import { IDLE_MS } from '../../src/inference/pipeline/streamed-answer.ts'
 import type { PipelineParts } from '../../src/inference/pipeline/parts.ts'
 import { createPipeline } from '../../src/inference/pipeline/pipeline.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
-import type { Decision } from '../../src/queue/admission.ts'
+import type { LaneArrival, Decision, Ticket } from '../../src/queue/admission.ts'
 import type { CallEnd, EngineCall } from '../../src/engines/engine.ts'
 import { untraced } from '../../src/server/incoming-request.ts'
 import type { Reply } from '../../src/server/reply.ts'
@@ -26,6 +26,10 @@ interface Plan {
   /** What the engine does in each of its calls. */
   readonly engine?: readonly ((call: EngineCall) => CallEnd | Promise<CallEnd>)[]
   readonly decision?: Decision | 'waits'
+  /** Those of the first entries, if they differ. */
+  readonly decisions?: readonly (Decision | 'waits')[]
+  readonly tier?: Job['tier']
+  readonly isKeptTooLate?: boolean
   /** The versions of the price, each time that it is asked for. */
   readonly prices?: readonly number[]
   readonly heldInputTokens?: number
@@ -56,9 +60,11 @@ function stage(plan: Plan = {}) {
     isGone: plan.isGone ?? false,
     isCut: false,
     decided: (_decision: Decision): void => {},
+    preempt: (): void => {},
     drained: () => {},
   }
   const prices = [...(plan.prices ?? [])]
+  const decisions = [...(plan.decisions ?? [])]
   const counted: number[] = []
   const scripts = [...(plan.engine ?? [() => ENDED])]
   const parts: PipelineParts = {
@@ -90,16 +96,13 @@ function stage(plan: Plan = {}) {
       close: async () => {},
     }),
     admission: {
-      enter(
-        lane: string,
-        _workspace: string,
-        cost: number,
-        decided: (decision: Decision, ticket: { leave(): void }) => void,
-      ) {
-        log.push(`enter ${lane} ${cost}`)
-        const ticket = { leave: () => void log.push('leave') }
+      enter({ lane, cost, batch }: LaneArrival, decided: (decision: Decision, ticket: Ticket) => void) {
+        log.push(`enter ${lane} ${cost}${batch ? ` batch ${batch.maxWaitMs}` : ''}`)
+        const ticket = { leave: () => void log.push('leave'), keep: () => !plan.isKeptTooLate }
         state.decided = (decision) => decided(decision, ticket)
-        if (plan.decision !== 'waits') state.decided(plan.decision ?? { kind: 'admitted', waitMs: 12.4 })
+        state.preempt = () => batch?.preempted()
+        const decision = decisions.shift() ?? plan.decision ?? { kind: 'admitted', waitMs: 12.4 }
+        if (decision !== 'waits') state.decided(decision)
         return ticket
       },
     } as unknown as PipelineParts['admission'],
@@ -154,10 +157,10 @@ function stage(plan: Plan = {}) {
     end: (text) => void log.push(`end ${text}`),
   }
   const job = {
-    tier: 'default',
+    tier: plan.tier ?? 'default',
     endpoint: '/x',
     model: { id: 'a/b' },
-    deployment: { lane: 'a/b', limits: { maxWaitMs: 77 } },
+    deployment: { lane: 'a/b', limits: { maxWaitMs: 77, maxFlexWaitMs: 5000 } },
     cost: 9,
     maxTokens: plan.maxTokens ?? 10,
     maxInputTokens: 1000,
@@ -233,6 +236,101 @@ describe('a request that enters a lane', () => {
     const row = await changed.run()
     assert.ok(changed.log.includes('raise 350'))
     assert.equal(row.priceVersion, 2)
+  })
+})
+
+describe('a request that gives way to online requests', () => {
+  const admitted: Decision = { kind: 'admitted', waitMs: 1000 }
+
+  /** An engine call that ends as aborted when the test says so. */
+  function preemptible() {
+    const { promise, resolve } = Promise.withResolvers<CallEnd>()
+    return { call: () => promise, abort: () => resolve({ kind: 'aborted' }) }
+  }
+
+  it('is aborted, keeps its place until the engine is done, and runs again with one row', async () => {
+    const first = preemptible()
+    const { run, log, rows, state } = stage({ tier: 'batch', engine: [first.call, () => ENDED], prices: [1, 1, 2] })
+    const running = run()
+    await turn()
+    state.preempt()
+    assert.deepEqual(log, ['hold 350', 'enter a/b 9 batch Infinity', 'call /x', 'watch', 'abort'])
+    first.abort()
+    const row = await running
+    assert.deepEqual(log.slice(5, 9), ['leave', 'spend 0 now', 'hold 350', 'enter a/b 9 batch Infinity'])
+    assert.deepEqual(rows, [row])
+    assert.deepEqual([row.outcome, row.priceVersion, row.queueWaitMs], ['completed', 1, 24])
+  })
+
+  it('makes no call if it has to give way before the first one', async () => {
+    const { run, log, state } = stage({ tier: 'batch', decisions: ['waits', 'waits'] })
+    const running = run()
+    await turn()
+    state.decided(admitted)
+    state.preempt()
+    await turn()
+    assert.ok(!log.includes('call /x'))
+    state.decided(admitted)
+    await running
+    assert.equal(log.filter((it) => it === 'call /x').length, 1)
+  })
+
+  it('waits for the rest of its maximum wait, and is then refused at no cost', async () => {
+    const first = preemptible()
+    const { run, log, rows, state } = stage({
+      tier: 'flex',
+      engine: [first.call],
+      decisions: [admitted, { kind: 'overloaded' }],
+    })
+    const refused = assert.rejects(run(), { code: 'model_overloaded', message: /no idle capacity for 5000 ms/ })
+    await turn()
+    state.preempt()
+    first.abort()
+    await refused
+    assert.ok(log.includes('enter a/b 9 batch 5000') && log.includes('enter a/b 9 batch 4000'))
+    assert.deepEqual(
+      rows.map(({ outcome, errorCode, amount }) => [outcome, errorCode, amount]),
+      [['engine_failed', 'model_overloaded', 0n]],
+    )
+  })
+
+  it('costs nothing if its caller leaves while it waits again', async () => {
+    const first = preemptible()
+    const { run, rows, state, leave } = stage({ tier: 'flex', engine: [first.call], decisions: [admitted, 'waits'] })
+    const left = assert.rejects(run(), CallerLeft)
+    await turn()
+    state.preempt()
+    first.abort()
+    await turn()
+    leave()
+    await left
+    assert.deepEqual(
+      rows.map(({ outcome, amount }) => [outcome, amount]),
+      [['caller_left', 0n]],
+    )
+  })
+
+  it('sends nothing of an answer that came too late to be kept', async () => {
+    const { run, log, rows, state } = stage({
+      tier: 'flex',
+      isKeptTooLate: true,
+      decisions: [admitted, { kind: 'queue_full' }],
+      answer: {
+        ...plain,
+        passThrough: () => ({ push: (chunk) => chunk, end: () => assert.fail('the answer is not used') }),
+      },
+      engine: [
+        ({ receiver }) => {
+          state.preempt()
+          receiver.start({})
+          receiver.data(Buffer.from('{}'))
+          return { kind: 'aborted' }
+        },
+      ],
+    })
+    await assert.rejects(run(), { code: 'queue_full', param: 'service_tier' })
+    assert.ok(!log.some((it) => it.startsWith('open') || it.startsWith('write')))
+    assert.equal(rows.length, 1)
   })
 })
 

@@ -4,24 +4,26 @@ import { ApiError } from '../../src/shared/errors.ts'
 import type { Job } from '../../src/engines/job.ts'
 import { admit } from '../../src/inference/pipeline/admit.ts'
 import type { PipelineParts } from '../../src/inference/pipeline/parts.ts'
-import type { Decision } from '../../src/queue/admission.ts'
+import type { Decision, LaneArrival } from '../../src/queue/admission.ts'
 import type { Reply } from '../../src/server/reply.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
 
 const limits = { maxRequestsPerWorkspace: 8 }
-const job = { model: { id: 'x/y' }, deployment: { lane: 'x/y', limits }, cost: 1 } as unknown as Job
+const job = { tier: 'default', model: { id: 'x/y' }, deployment: { lane: 'x/y', limits }, cost: 1 } as unknown as Job
 const caller = { workspace: { id: 'acme' } } as Caller
 
 /** The refusal of a request that the lane refuses in this way. */
 async function refusalOf(kind: 'queue_full' | 'workspace_queue_full', random = 0): Promise<ApiError> {
   const admission = {
-    enter(lane: string, workspace: string, cost: number, decided: (decision: Decision, ticket: object) => void) {
-      assert.deepEqual([lane, workspace, cost], ['x/y', 'acme', 1])
+    enter(arrival: LaneArrival, decided: (decision: Decision, ticket: object) => void) {
+      assert.deepEqual(arrival, { lane: 'x/y', workspace: 'acme', cost: 1, batch: undefined })
       decided({ kind }, {})
     },
   }
   const parts = { admission, random: () => random } as unknown as PipelineParts
-  const refusal: unknown = await admit(parts, job, caller, { isGone: false } as Reply).catch((error: unknown) => error)
+  const refusal: unknown = await admit(parts, job, caller, { isGone: false } as Reply, 0).catch(
+    (error: unknown) => error,
+  )
   assert.ok(refusal instanceof ApiError)
   assert.equal(refusal.code, kind)
   return refusal

@@ -103,7 +103,7 @@ describe('the in-memory admission under any interleaving', () => {
           await happens(`${number} arrives`)
           let ticket: Ticket | undefined
           const decision = new Promise<Decision>((resolve) => {
-            ticket = admission.enter('lane', 'acme', cost, resolve)
+            ticket = admission.enter({ lane: 'lane', workspace: 'acme', cost }, resolve)
           })
           const departure = isImpatient ? happens(`${number} leaves`) : new Promise<never>(() => {})
           const outcome = await Promise.race([decision, departure])
@@ -144,7 +144,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'a caller that has left is still notified',
-    find: 'entry.decided = undefined\n    lane.leave',
+    find: 'entry.decided = undefined\n      lane.leave',
     replace: 'lane.leave',
   },
   {
@@ -191,7 +191,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'the next caller is not notified when another leaves',
-    find: 'lane.leave(entry, clock.monotonic())\n    settled()',
+    find: 'lane.leave(entry, clock.monotonic())\n      settled()',
     replace: 'lane.leave(entry, clock.monotonic())',
   },
   {

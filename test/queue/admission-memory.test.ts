@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, it, type TestContext } from 'node:test'
 import { memoryAdmission } from '../../src/queue/memory.ts'
 import { Entry } from '../../src/queue/lane-adapter.ts'
-import type { LaneLimits } from '../../src/queue/lane.ts'
+import { noBatchLoad, type LaneLimits } from '../../src/queue/lane.ts'
 import type { Decision, Ticket } from '../../src/queue/admission.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
@@ -34,7 +34,9 @@ function oneLane(t: TestContext, changes: Partial<LaneLimits> = {}) {
     admission,
     received,
     enter: (name: string, cost = 1) =>
-      admission.enter('lane', 'acme', cost, (decision) => received.push(`${name} ${text(decision)}`)),
+      admission.enter({ lane: 'lane', workspace: 'acme', cost }, (decision) =>
+        received.push(`${name} ${text(decision)}`),
+      ),
     change: setLane,
     figures: async () => {
       const lane = (await admission.status()).get('lane')
@@ -78,7 +80,7 @@ describe('entering', () => {
   it('is refused as closed if the lane is not open', (t) => {
     const { admission } = oneLane(t)
     const received: Decision[] = []
-    admission.enter('elsewhere', 'acme', 1, (decision) => received.push(decision)).leave()
+    admission.enter({ lane: 'elsewhere', workspace: 'acme', cost: 1 }, (decision) => received.push(decision)).leave()
     assert.deepEqual(received, [{ kind: 'closed' }])
   })
 })
@@ -87,7 +89,10 @@ describe('the ticket', () => {
   it('[Q1] is returned with a decision that is made before enter returns', async (t) => {
     const { admission, figures } = oneLane(t)
     let given: Ticket | undefined
-    const returned = admission.enter('lane', 'acme', 1, (_decision, ticket) => (given = ticket))
+    const returned = admission.enter(
+      { lane: 'lane', workspace: 'acme', cost: 1 },
+      (_decision, ticket) => (given = ticket),
+    )
     assert.equal(given, returned)
     given.leave()
     assert.deepEqual(await figures(), [0, 0, 0])
@@ -97,7 +102,10 @@ describe('the ticket', () => {
     const { admission, enter, figures } = oneLane(t)
     const ann = enter('ann')
     let given: Ticket | undefined
-    const returned = admission.enter('lane', 'acme', 1, (_decision, ticket) => (given = ticket))
+    const returned = admission.enter(
+      { lane: 'lane', workspace: 'acme', cost: 1 },
+      (_decision, ticket) => (given = ticket),
+    )
     assert.equal(given, undefined)
     ann.leave()
     assert.equal(given, returned)
@@ -182,7 +190,7 @@ describe('the maximum wait', () => {
     const timeouts = t.mock.method(globalThis, 'setTimeout')
     const admission = memoryAdmission(systemClock)
     admission.setLanes(new Map([['lane', limits]]))
-    const tickets = [1, 2].map(() => admission.enter('lane', 'acme', 1, () => {}))
+    const tickets = [1, 2].map(() => admission.enter({ lane: 'lane', workspace: 'acme', cost: 1 }, () => {}))
     assert.equal(timeouts.mock.calls[0]?.result?.hasRef(), false)
     for (const ticket of tickets) ticket.leave()
   })
@@ -232,9 +240,9 @@ describe('a burst of freed capacity', () => {
     admission.setLanes(
       new Map(['lane', 'other'].map((lane) => [lane, { ...limits, maxConcurrentRequests: lane === 'lane' ? 0 : 1 }])),
     )
-    const first = admission.enter('other', 'acme', 1, () => {})
+    const first = admission.enter({ lane: 'other', workspace: 'acme', cost: 1 }, () => {})
     let isAdmitted = false
-    admission.enter('other', 'acme', 1, () => (isAdmitted = true))
+    admission.enter({ lane: 'other', workspace: 'acme', cost: 1 }, () => (isAdmitted = true))
     for (const name of crowd) enter(name)
     change({ maxConcurrentRequests: 100 })
     first.leave()
@@ -249,7 +257,7 @@ describe('a caller that acts as soon as it is notified', () => {
     const first = enter('first')
     let notified = 0
     for (let index = 0; index < 20_000; index += 1) {
-      const ticket = admission.enter('lane', 'acme', 1, () => {
+      const ticket = admission.enter({ lane: 'lane', workspace: 'acme', cost: 1 }, () => {
         notified += 1
         ticket.leave()
       })
@@ -263,7 +271,7 @@ describe('a caller that acts as soon as it is notified', () => {
   it('[Q2] may enter again, behind everyone who waits', (t) => {
     const { admission, enter, received } = oneLane(t)
     const ann = enter('ann')
-    const bob = admission.enter('lane', 'acme', 1, () => {
+    const bob = admission.enter({ lane: 'lane', workspace: 'acme', cost: 1 }, () => {
       received.push('bob')
       enter('bob again')
     })
@@ -280,7 +288,7 @@ describe('a caller that acts as soon as it is notified', () => {
       enter('bob')
       throw new Error('no')
     }
-    assert.throws(() => admission.enter('lane', 'acme', 1, fail), /no/)
+    assert.throws(() => admission.enter({ lane: 'lane', workspace: 'acme', cost: 1 }, fail), /no/)
     assert.deepEqual(received, ['bob admitted after 0'])
     assert.deepEqual(await figures(), [1, 1, 0])
   })
@@ -290,7 +298,7 @@ describe('a caller that acts as soon as it is notified', () => {
     const later: (() => void)[] = []
     t.mock.method(globalThis, 'queueMicrotask', (callback: () => void) => later.push(callback))
     const ann = enter('ann')
-    admission.enter('lane', 'acme', 1, () => {
+    admission.enter({ lane: 'lane', workspace: 'acme', cost: 1 }, () => {
       throw new Error('no')
     })
     enter('cat')
@@ -346,7 +354,7 @@ it('[Q5] closing refuses all waiting and later requests, in every lane, and lets
   change({ maxConcurrentRequests: 5 })
   enter('dan')
   admission.setLanes(new Map(['lane', 'new'].map((lane) => [lane, limits])))
-  admission.enter('new', 'acme', 1, (decision) => received.push(`eve ${text(decision)}`))
+  admission.enter({ lane: 'new', workspace: 'acme', cost: 1 }, (decision) => received.push(`eve ${text(decision)}`))
   assert.deepEqual(received, ['ann admitted after 0', 'bob closed', 'cat closed', 'dan closed', 'eve closed'])
   ann.leave()
   assert.deepEqual(await figures(), [0, 0, 0])
@@ -366,8 +374,8 @@ it('[Q8] the status shows every open lane', async (t) => {
   assert.deepEqual(
     [...(await admission.status())],
     [
-      ['lane', { limits, inFlightRequests: 1, committedTokens: 3, queueDepth: 1, oldestWaitMs: 0 }],
-      ['other', { limits: other, inFlightRequests: 0, committedTokens: 0, queueDepth: 0, oldestWaitMs: 0 }],
+      ['lane', { limits, inFlightRequests: 1, committedTokens: 3, queueDepth: 1, batch: noBatchLoad, oldestWaitMs: 0 }],
+      ['other', { limits: other, ...noBatchLoad, batch: noBatchLoad, oldestWaitMs: 0 }],
     ],
   )
 })
@@ -388,8 +396,8 @@ describe('a lane that has ended', () => {
       },
     })
     admission.setLanes(new Map([['lane', limits]]))
-    const running = admission.enter('lane', 'acme', 1, () => {})
-    admission.enter('lane', 'acme', 1, () => {}).leave()
+    const running = admission.enter({ lane: 'lane', workspace: 'acme', cost: 1 }, () => {})
+    admission.enter({ lane: 'lane', workspace: 'acme', cost: 1 }, () => {}).leave()
     assert.equal(alarms, 1, 'the timer fires once for nothing')
     admission.setLanes(new Map())
     running.leave()
@@ -399,12 +407,8 @@ describe('a lane that has ended', () => {
 
 it('[Q5] a caller gets one decision, whatever happens later', () => {
   const decisions: Decision[] = []
-  const entry = new Entry(
-    1,
-    'acme',
-    (decision) => decisions.push(decision),
-    () => {},
-  )
+  const arrival = { lane: 'lane', workspace: 'acme', cost: 1 }
+  const entry = new Entry(arrival, (decision) => decisions.push(decision), { leave() {}, keep: () => true })
   entry.notify({ kind: 'closed' })
   entry.notify({ kind: 'overloaded' })
   assert.deepEqual(decisions, [{ kind: 'closed' }])

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openLane, Place } from '../../src/queue/lane.ts'
+import { noBatchLoad, openLane, Place } from '../../src/queue/lane.ts'
 import type { LaneLimits } from '../../src/queue/lane.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 2, maxQueueDepth: 3, maxWaitMs: 500 }
@@ -285,5 +285,5 @@ it('[Q8] the status of a lane shows one instant, with its limits', () => {
   const { enter, status } = lane()
   enter('ann', 700, 0)
   enter('bob', 400, 0)
-  assert.deepEqual(status(), { limits, inFlightRequests: 1, committedTokens: 700, queueDepth: 1 })
+  assert.deepEqual(status(), { limits, inFlightRequests: 1, committedTokens: 700, queueDepth: 1, batch: noBatchLoad })
 })

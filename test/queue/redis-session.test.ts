@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { scripts } from '../../src/queue/redis/lane-scripts.ts'
 import { redisAdmission } from '../../src/queue/redis/admission.ts'
-import type { LaneLimits } from '../../src/queue/lane.ts'
+import { noBatchLoad, type LaneLimits } from '../../src/queue/lane.ts'
 import type { Decision, Ticket } from '../../src/queue/admission.ts'
 import { scriptedLink, type SentScript } from '../support/scripted-link.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
@@ -42,7 +42,9 @@ function stage(t: { mock: { timers: Parameters<typeof handClock>[0] } }, laneLim
     },
     enter(cost = 10) {
       const decisions: Decision[] = []
-      const ticket: Ticket = admission.enter('lane', 'acme', cost, (decision) => decisions.push(decision))
+      const ticket: Ticket = admission.enter({ lane: 'lane', workspace: 'acme', cost }, (decision) =>
+        decisions.push(decision),
+      )
       return { decisions, ticket }
     },
     lose() {
@@ -519,6 +521,7 @@ describe('the figures and limits of a lane over Redis', () => {
       inFlightRequests: 3,
       committedTokens: 30,
       queueDepth: 2,
+      batch: noBatchLoad,
       oldestWaitMs: 7,
     })
   })
@@ -530,7 +533,7 @@ describe('the figures and limits of a lane over Redis', () => {
     await answer(scripts.enter, ['admitted'])
     enter(20)
     await answer(scripts.enter, ['queued', '7'])
-    const own = { limits, inFlightRequests: 1, committedTokens: 10, queueDepth: 1 }
+    const own = { limits, inFlightRequests: 1, committedTokens: 10, queueDepth: 1, batch: noBatchLoad }
     for (const reply of ['fail', 'answer'] as const) {
       const status = admission.status()
       const call = next(scripts.status)

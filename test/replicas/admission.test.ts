@@ -83,7 +83,7 @@ describe('several replicas on one Redis', () => {
       for (const { admission } of replicas) {
         const cost = 1 + (round % 10)
         const { promise, resolve, reject } = Promise.withResolvers<void>()
-        admission.enter(lane, 'acme', cost, (decision, ticket) => {
+        admission.enter({ lane, workspace: 'acme', cost }, (decision, ticket) => {
           if (decision.kind !== 'admitted') return reject(new Error(decision.kind))
           atWork.requests += 1
           atWork.tokens += cost
@@ -117,12 +117,14 @@ describe('several replicas on one Redis', () => {
     const [dead, alive] = [replica(), replica()] as const
     const lane = await openLane([dead, alive], { maxConcurrentRequests: 2 })
     const tickets: Ticket[] = []
-    for (let caller = 0; caller < 2; caller += 1) tickets.push(dead.admission.enter(lane, 'acme', 1, () => {}))
+    for (let caller = 0; caller < 2; caller += 1)
+      tickets.push(dead.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => {}))
     await eventually('the dead one holds everything', async () => (await figures(alive, lane)) === '2,2,0')
-    for (let caller = 0; caller < 20; caller += 1) dead.admission.enter(lane, 'acme', 1, () => {})
+    for (let caller = 0; caller < 20; caller += 1) dead.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => {})
     await eventually('its callers wait', async () => (await figures(alive, lane)) === '2,2,20')
     let admitted = 0
-    for (let caller = 0; caller < 2; caller += 1) alive.admission.enter(lane, 'acme', 1, () => (admitted += 1))
+    for (let caller = 0; caller < 2; caller += 1)
+      alive.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => (admitted += 1))
     await eventually('ours wait behind them', async () => (await figures(alive, lane)) === '2,2,22')
     await vanish(dead)
     const diedAt = performance.now()
@@ -136,7 +138,8 @@ describe('several replicas on one Redis', () => {
     const [one, other] = [replica(), replica()] as const
     const lane = await openLane([one, other], { maxConcurrentRequests: 1 })
     let admitted = 0
-    for (let caller = 0; caller < 4; caller += 1) one.admission.enter(lane, 'acme', 1, () => (admitted += 1))
+    for (let caller = 0; caller < 4; caller += 1)
+      one.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => (admitted += 1))
     await eventually('three wait', async () => (await figures(other, lane)) === '1,1,3')
     other.admission.setLanes(new Map([[lane, { ...limits, maxConcurrentRequests: 3 }]]))
     await eventually('two more are admitted', () => admitted === 3)
@@ -148,7 +151,7 @@ describe('several replicas on one Redis', () => {
     const lane = await openLane([cut, other], { maxConcurrentRequests: 1 })
     const decided: string[] = []
     const enter = (it: TestReplica, name: string): Ticket =>
-      it.admission.enter(lane, 'acme', 1, ({ kind }) => decided.push(`${name} ${kind}`))
+      it.admission.enter({ lane, workspace: 'acme', cost: 1 }, ({ kind }) => decided.push(`${name} ${kind}`))
     const first = enter(cut, 'first')
     await eventually('it is in flight', async () => (await figures(other, lane)) === '1,1,0')
     const tickets = [enter(cut, 'second')]
@@ -173,13 +176,14 @@ describe('several replicas on one Redis', () => {
     const { proxy, url } = await proxied()
     const [asleep, other] = [replica(url), replica()] as const
     const lane = await openLane([asleep, other], { maxConcurrentRequests: 2 })
-    const inFlight = asleep.admission.enter(lane, 'acme', 1, () => {})
+    const inFlight = asleep.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => {})
     await eventually('it is in flight', async () => (await figures(other, lane)) === '1,1,0')
     proxy.blackHole(true)
     // These go into the black hole, and come out of it much later.
-    for (let caller = 0; caller < 5; caller += 1) asleep.admission.enter(lane, 'acme', 1, () => {}).leave()
+    for (let caller = 0; caller < 5; caller += 1)
+      asleep.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => {}).leave()
     const decided: Decision[] = []
-    asleep.admission.enter(lane, 'acme', 1, (decision) => decided.push(decision))
+    asleep.admission.enter({ lane, workspace: 'acme', cost: 1 }, (decision) => decided.push(decision))
     await eventually('others have given it up', async () => (await figures(other, lane)) === '0,0,0')
     await eventually('it has noticed', () => asleep.admission.state() === 'stopped')
     proxy.blackHole(false)
@@ -199,7 +203,7 @@ describe('several replicas on one Redis', () => {
     const all = Array.from({ length: 12 }, (_, caller) => {
       const { promise, resolve } = Promise.withResolvers<void>()
       const { admission } = caller % 2 === 0 ? slow : other
-      admission.enter(lane, 'acme', 1, (_decision, ticket) => {
+      admission.enter({ lane, workspace: 'acme', cost: 1 }, (_decision, ticket) => {
         order.push(caller)
         ticket.leave()
         resolve()

@@ -48,7 +48,9 @@ describe('a replica whose state differs from what Redis has', () => {
     sleeper.admission.setLanes(new Map([[lane, limits]]))
     await eventually('it has joined', () => sleeper.admission.state() === 'joined')
     const before = ran.length
-    const admitted = new Promise((resolve) => void sleeper.admission.enter(lane, 'acme', 1, resolve))
+    const admitted = new Promise(
+      (resolve) => void sleeper.admission.enter({ lane, workspace: 'acme', cost: 1 }, resolve),
+    )
     // Its process sleeps between the question and the answer, for longer than the lease.
     aheadMs = 5000
     await admitted
@@ -64,8 +66,8 @@ describe('a replica whose state differs from what Redis has', () => {
     replica.admission.setLanes(new Map([[lane, { ...limits, maxConcurrentRequests: 1 }]]))
     await eventually('it has joined', () => replica.admission.state() === 'joined')
     let admitted = 0
-    replica.admission.enter(lane, 'acme', 1, () => (admitted += 1))
-    replica.admission.enter(lane, 'acme', 1, () => (admitted += 1))
+    replica.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => (admitted += 1))
+    replica.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => (admitted += 1))
     await eventually('one waits', async () => (await redis.zcard(laneKeys(lane)[1]!)) === 1)
     // The first gives its place back, and the message to the next is lost.
     const keys = laneKeys(lane)
@@ -96,9 +98,9 @@ describe('a replica whose state differs from what Redis has', () => {
     })
     replica.admission.setLanes(new Map([[lane, { ...limits, maxConcurrentRequests: 1 }]]))
     await eventually('it has joined', () => replica.admission.state() === 'joined')
-    const first = replica.admission.enter(lane, 'acme', 1, () => {})
+    const first = replica.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => {})
     const placesWhenAdmitted = new Promise((resolve) => {
-      replica.admission.enter(lane, 'acme', 1, () => resolve(redis.hgetall(keys[4]!)))
+      replica.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => resolve(redis.hgetall(keys[4]!)))
     })
     await eventually('one waits', async () => (await redis.zcard(keys[1]!)) === 1)
     first.leave()
@@ -128,7 +130,8 @@ describe('a replica whose state differs from what Redis has', () => {
     })
     replica.admission.setLanes(new Map([[lane, { ...limits, maxConcurrentRequests: 1 }]]))
     await eventually('it has joined', () => replica.admission.state() === 'joined')
-    for (let caller = 0; caller < 3; caller += 1) replica.admission.enter(lane, 'acme', 1, () => (served += 1))
+    for (let caller = 0; caller < 3; caller += 1)
+      replica.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => (served += 1))
     await eventually('two wait', async () => (await redis.zcard(keys[1]!)) === 2)
     // Both are granted without a message, so the next heartbeat lists both.
     const { incarnation } = replica.link.membership()!
@@ -181,7 +184,7 @@ describe('a replica whose state differs from what Redis has', () => {
     const replica = testReplica(server.url)
     const lane = `lane ${++lanes}`
     replica.admission.setLanes(new Map([[lane, limits]]))
-    await new Promise((resolve) => void replica.admission.enter(lane, 'acme', 1, resolve))
+    await new Promise((resolve) => void replica.admission.enter({ lane, workspace: 'acme', cost: 1 }, resolve))
     assert.ok(performance.now() - startedAt >= 950)
     await replica.close()
   })

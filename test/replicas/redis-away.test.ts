@@ -25,7 +25,7 @@ function load(replicas: readonly TestReplica[], lane: string, callers: number) {
   async function live(it: TestReplica): Promise<void> {
     while (!over.signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      it.admission.enter(lane, 'acme', 10, (decision, ticket) => {
+      it.admission.enter({ lane, workspace: 'acme', cost: 10 }, (decision, ticket) => {
         if (decision.kind !== 'admitted') {
           figures.refused += 1
           return resolve()
@@ -52,7 +52,7 @@ function load(replicas: readonly TestReplica[], lane: string, callers: number) {
       const tickets = await Promise.all(
         replicas.map((it) => {
           const { promise, resolve } = Promise.withResolvers<Ticket>()
-          it.admission.enter(lane, 'acme', 10, ({ kind }, ticket) => {
+          it.admission.enter({ lane, workspace: 'acme', cost: 10 }, ({ kind }, ticket) => {
             assert.equal(kind, 'admitted')
             begun()
             resolve(ticket)
@@ -138,12 +138,14 @@ describe('while Redis is unreachable', () => {
 
   it('[Q1] requests in flight are reported again before any request is admitted', async () => {
     const [holder, other] = replicas as [TestReplica, TestReplica]
-    const tickets = Array.from({ length: 8 }, () => holder.admission.enter(lane, 'acme', 1, () => {}))
+    const tickets = Array.from({ length: 8 }, () =>
+      holder.admission.enter({ lane, workspace: 'acme', cost: 1 }, () => {}),
+    )
     await eventually('all is taken', async () => (await figures()) === '8,8,0')
     await server.kill()
     await allAre('apart')
     const decided: string[] = []
-    const waiting = other.admission.enter(lane, 'acme', 1, ({ kind }) => decided.push(kind))
+    const waiting = other.admission.enter({ lane, workspace: 'acme', cost: 1 }, ({ kind }) => decided.push(kind))
     await server.start()
     await allAre('joined')
     assert.equal(await figures(), '8,8,1')
@@ -156,7 +158,9 @@ describe('while Redis is unreachable', () => {
   it('[Q1] a replica that cannot tell whether Redis is down stops when its lease ends', async () => {
     server.signal('SIGSTOP')
     await allAre('stopped')
-    const decision = await new Promise((resolve) => void replicas[0]!.admission.enter(lane, 'acme', 1, resolve))
+    const decision = await new Promise(
+      (resolve) => void replicas[0]!.admission.enter({ lane, workspace: 'acme', cost: 1 }, resolve),
+    )
     assert.deepEqual(decision, { kind: 'unavailable' })
     server.signal('SIGCONT')
     await allAre('joined')

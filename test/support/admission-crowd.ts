@@ -40,7 +40,7 @@ export function crowd(admission: Admission, clock: HandClock) {
     }
     callers.push(caller)
     try {
-      const returned = admission.enter('lane', 'acme', cost, (decision, ticket) => {
+      const returned = admission.enter({ lane: 'lane', workspace: 'acme', cost }, (decision, ticket) => {
         caller.ticket = ticket
         receive(caller, decision)
         if (decision.kind === 'admitted') react(caller, reaction)

@@ -23,7 +23,7 @@ const stopping = new AbortController()
 async function live(): Promise<void> {
   while (!stopping.signal.aborted) {
     await new Promise<void>((resolve) => {
-      replica.admission.enter(lane, 'acme', 1, (decision, ticket) => {
+      replica.admission.enter({ lane, workspace: 'acme', cost: 1 }, (decision, ticket) => {
         if (decision.kind !== 'admitted') return void setTimeout(resolve, 20)
         const admittedAt = Date.now()
         const work = connect(Number(port), '127.0.0.1', () => {

@@ -1,26 +1,48 @@
 import { ApiError, CallerLeft } from '../../shared/errors.ts'
 import type { Job } from '../../engines/job.ts'
 import { tokenBudgetExceeded } from '../metering/token-budget.ts'
-import type { Decision, Ticket } from '../../queue/admission.ts'
+import type { BatchArrival, Decision, Ticket } from '../../queue/admission.ts'
+import { batchTokensOf, maxFlexWaitOf } from '../../queue/lane.ts'
 import type { Caller } from '../../workspaces/workspace.ts'
 import type { Reply } from '../../server/reply.ts'
 import type { PipelineParts } from './parts.ts'
 
 export interface Admitted {
   readonly ticket: Ticket
+  /** In all, if the request was preempted and waited again. */
   readonly waitMs: number
+  readonly preemption: PreemptionSignal
 }
 
-/** Waits for a place in the lane. Rejects with the refusal, or with CallerLeft if the caller disconnects first. */
-export function admit(parts: PipelineParts, job: Job, { workspace }: Caller, reply: Reply): Promise<Admitted> {
+/** Whether a batch place has to give way to online requests. */
+export interface PreemptionSignal {
+  isDue: boolean
+  /** Called when it becomes due. */
+  react: (() => void) | undefined
+}
+
+/**
+ * Waits for a place in the lane. Rejects with the refusal, or with CallerLeft if the caller disconnects first. `waitedMs`: how long
+ * the request waited before it was preempted.
+ */
+export function admit(
+  parts: PipelineParts,
+  job: Job,
+  { workspace }: Caller,
+  reply: Reply,
+  waitedMs: number,
+): Promise<Admitted> {
   return new Promise((resolve, reject) => {
     if (reply.isGone) throw new CallerLeft()
     let isDecided = false
     let stopWatching: (() => void) | undefined
-    const entered = parts.admission.enter(job.deployment.lane, workspace.id, job.cost, (decision, ticket) => {
+    const preemption: PreemptionSignal = { isDue: false, react: undefined }
+    const arrival = { lane: job.deployment.lane, workspace: workspace.id, cost: job.cost }
+    const batch = job.tier === 'default' ? undefined : batchArrival(job, waitedMs, preemption)
+    const entered = parts.admission.enter({ ...arrival, batch }, (decision, ticket) => {
       isDecided = true
       stopWatching?.()
-      if (decision.kind === 'admitted') resolve({ ticket, waitMs: Math.round(decision.waitMs) })
+      if (decision.kind === 'admitted') resolve({ ticket, waitMs: waitedMs + Math.round(decision.waitMs), preemption })
       else reject(refusal(decision, job, parts.random))
     })
     if (isDecided) return
@@ -31,6 +53,16 @@ export function admit(parts: PipelineParts, job: Job, { workspace }: Caller, rep
   })
 }
 
+function batchArrival({ tier, deployment }: Job, waitedMs: number, preemption: PreemptionSignal): BatchArrival {
+  return {
+    maxWaitMs: tier === 'flex' ? Math.max(0, maxFlexWaitOf(deployment.limits) - waitedMs) : Infinity,
+    preempted() {
+      preemption.isDue = true
+      preemption.react?.()
+    },
+  }
+}
+
 /** Clients sleep exactly this long. Without jitter they would all retry at the same moment. */
 function retrySeconds(random: () => number): number {
   return 2 + Math.floor(random() * 7)
@@ -38,9 +70,30 @@ function retrySeconds(random: () => number): number {
 
 type Refusal = Exclude<Decision, { kind: 'admitted' }>
 
+/** A request that wanted idle capacity, and got none. */
+function batchRefusal(kind: Refusal['kind'], job: Job, random: () => number): ApiError | undefined {
+  const { model, deployment } = job
+  if (kind === 'queue_full') {
+    return new ApiError('queue_full', `Too many requests wait for idle capacity of ${model.id}. Try again later.`, {
+      param: 'service_tier',
+      retryAfter: retrySeconds(random),
+    })
+  }
+  if (kind === 'overloaded') {
+    return new ApiError(
+      'model_overloaded',
+      `${model.id} had no idle capacity for ${maxFlexWaitOf(deployment.limits)} ms. Try again later, or without service_tier.`,
+      { param: 'service_tier' },
+    )
+  }
+  return undefined
+}
+
 function refusal({ kind }: Refusal, job: Job, random: () => number): ApiError {
   const { model, deployment } = job
   const { maxWaitMs } = deployment.limits
+  const ofBatch = job.tier === 'default' ? undefined : batchRefusal(kind, job, random)
+  if (ofBatch) return ofBatch
   switch (kind) {
     case 'queue_full':
       return new ApiError('queue_full', `The queue of ${model.id} is full. Try again shortly.`, {
@@ -62,7 +115,7 @@ function refusal({ kind }: Refusal, job: Job, random: () => number): ApiError {
         { param: 'model' },
       )
     case 'too_large':
-      return tokenBudgetExceeded(job)
+      return tokenBudgetExceeded(job, job.tier === 'default' ? undefined : batchTokensOf(deployment.limits))
     case 'closed':
       return new ApiError('service_unavailable', 'The service is shutting down. Try again.')
     case 'unavailable':

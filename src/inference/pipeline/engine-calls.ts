@@ -2,6 +2,7 @@ import type { Prompt } from '../../engines/prefix/warm-prefixes.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CallEnd, Engine, EngineCall, Placement, RunningCall } from '../../engines/engine.ts'
 import type { Reply } from '../../server/reply.ts'
+import type { Admitted } from './admit.ts'
 
 /** The engine calls of one request, one after the other. A call is aborted when the caller disconnects. */
 export interface EngineCalls {
@@ -13,6 +14,10 @@ export interface EngineCalls {
   abort(): void
   /** Aborts the call that is still running after `ms`. */
   abortAfter(ms: number, clock: AlarmClock): void
+  /** Whether the calls were aborted, or none was started, because online requests need the place. */
+  isPreempted(): boolean
+  /** The answer begins, so it is not preempted any more. False: it already was, so nothing may be sent. */
+  keep(): boolean
   /** Stops reading from the engine until the caller has received what was sent. */
   pauseUntilDrained(): void
   /** Whether the latest call was sent to an engine that has not refused it. */
@@ -23,11 +28,22 @@ export interface EngineCalls {
   learn(cachedTokens: number): Placement | undefined
 }
 
-export function engineCalls(engine: Engine, reply: Reply, prompt: Prompt | undefined): EngineCalls {
+export function engineCalls(
+  engine: Engine,
+  reply: Reply,
+  prompt: Prompt | undefined,
+  { ticket, preemption }: Pick<Admitted, 'ticket' | 'preemption'>,
+): EngineCalls {
   let latest: RunningCall | undefined
   let isRunning = false
   let isCallerBehind = false
   let sentBytes = 0
+
+  preemption.react = abort
+
+  function abort(): void {
+    if (isRunning) latest?.abort()
+  }
 
   function whenIdle(react: () => void): void {
     if (latest && isRunning) void latest.ended.then(react)
@@ -36,7 +52,7 @@ export function engineCalls(engine: Engine, reply: Reply, prompt: Prompt | undef
 
   return {
     async run(call) {
-      if (reply.isGone) return { kind: 'aborted' }
+      if (reply.isGone || preemption.isDue) return { kind: 'aborted' }
       const running = engine.run({ ...call, prompt, trace: reply.trace })
       latest = running
       isRunning = true
@@ -49,9 +65,9 @@ export function engineCalls(engine: Engine, reply: Reply, prompt: Prompt | undef
       return end
     },
     whenIdle,
-    abort() {
-      if (isRunning) latest?.abort()
-    },
+    abort,
+    isPreempted: () => preemption.isDue,
+    keep: () => ticket.keep(),
     abortAfter(ms, clock) {
       if (isRunning) whenIdle(clock.after(ms, () => latest?.abort()))
     },

@@ -17,7 +17,7 @@ export interface PipelineParts {
   engineOf(deployment: Deployment): Engine | undefined
   /** The price in force now. */
   priceOf(deployment: Deployment, model: Model, workspaceId: string, imageKind: string | undefined): Price
-  /** Called for every request that was admitted to its lane. */
+  /** Called for every request of the default tier that was admitted to its lane. */
   admitted(lane: string, waitMs: number): void
   /** Called for every row, whatever the outcome. */
   settled(row: RequestRow): void

@@ -12,6 +12,7 @@ import { admit } from './admit.ts'
 import type { AdmittedRequest, AnswerPath } from './admitted-request.ts'
 import { engineCalls } from './engine-calls.ts'
 import type { PipelineParts } from './parts.ts'
+import { settlePreempted } from './settle.ts'
 import { streamedAnswer } from './streamed-answer.ts'
 import { wholeAnswer } from './whole-answer.ts'
 
@@ -20,6 +21,7 @@ export type Pipeline = (job: Job, caller: Caller, reply: Reply) => Promise<Reque
 /**
  * The life of one request, from a valid job to a settled row:
  * usable engine → hold spending → admit → note intent → engine → release → settle → reply.
+ * A request of the flex or batch tier that is preempted is not billed: it waits again and runs again.
  */
 export function createPipeline(parts: PipelineParts): Pipeline {
   // One function on purpose: every async function that is suspended takes memory for every request in the queue.
@@ -27,31 +29,46 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const engine = usableEngine(job)
     const letGo = engine.retain()
     let hold: SpendingHold | undefined
+    /** The request, if it gave way to online requests and has no row yet. Its intent stays open while it waits again. */
+    let preempted: AdmittedRequest | undefined
     try {
-      const quoted = priceOf(job, caller)
-      const spender = { id: caller.keyId, ...caller.rules?.spend }
-      hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted), spender)
-      const { ticket, waitMs } = await admit(parts, job, caller, reply)
-      parts.admitted(job.deployment.lane, waitMs)
-      const calls = engineCalls(engine, reply, promptOf(job, caller))
-      let answer: AnswerPath
-      try {
-        // Read again, because it may have changed while the request waited.
-        const price = priceOf(job, caller)
-        if (price.version !== quoted.version) await hold.raise(maximumCharge(job, price))
-        const intent = noteIntent(job, caller, reply, price)
-        const admittedAt = parts.clock.monotonic()
-        answer = answerPath({ job, reply, calls, intent, head: headOf(job, intent), price, hold, waitMs, admittedAt })
-        await answer.takeFromEngine()
-      } finally {
-        // The only place that releases the lane's capacity: as soon as the engine is done with the request.
-        calls.whenIdle(() => ticket.leave())
+      for (;;) {
+        const quoted = preempted?.price ?? priceOf(job, caller)
+        const spender = { id: caller.keyId, ...caller.rules?.spend }
+        hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted), spender)
+        const admitted = await admit(parts, job, caller, reply, preempted?.waitMs ?? 0)
+        const { ticket, waitMs } = admitted
+        if (job.tier === 'default') parts.admitted(job.deployment.lane, waitMs)
+        const calls = engineCalls(engine, reply, promptOf(job, caller), admitted)
+        let answer: AnswerPath
+        try {
+          // Read again, because it may have changed while the request waited.
+          const price = preempted?.price ?? priceOf(job, caller)
+          if (price.version !== quoted.version) await hold.raise(maximumCharge(job, price))
+          const intent = preempted?.intent ?? noteIntent(job, caller, reply, price)
+          const admittedAt = parts.clock.monotonic()
+          const request = { job, reply, calls, intent, head: headOf(job, intent), price, hold, waitMs, admittedAt }
+          answer = answerPath(request)
+          preempted = undefined
+          await answer.takeFromEngine()
+          if (calls.isPreempted()) preempted = request
+        } finally {
+          // The only place that releases the lane's capacity: as soon as the engine is done with the request.
+          calls.whenIdle(() => ticket.leave())
+        }
+        if (preempted) {
+          hold.settle(0n)
+          continue
+        }
+        const row = await answer.giveToCaller()
+        // The engine counts every call separately, and an estimate tells nothing about its cache.
+        const placement = job.calls.length > 1 || row.estimated ? undefined : calls.learn(row.cachedInputTokens)
+        parts.cacheUsed(row, job.prompt, placement)
+        return row
       }
-      const row = await answer.giveToCaller()
-      // The engine counts every call separately, and an estimate tells nothing about its cache.
-      const placement = job.calls.length > 1 || row.estimated ? undefined : calls.learn(row.cachedInputTokens)
-      parts.cacheUsed(row, job.prompt, placement)
-      return row
+    } catch (error) {
+      if (preempted) await settlePreempted(parts, preempted, error)
+      throw error
     } finally {
       // Releases the hold of a request that produced no row.
       hold?.settle(0n)

@@ -1,4 +1,4 @@
-import { ApiError, errorTable } from '../../shared/errors.ts'
+import { ApiError, CallerLeft, errorTable } from '../../shared/errors.ts'
 import type { RequestRow } from '../../ledger/rows.ts'
 import { type CountedUsage, clampToHeld, clampUsage } from '../metering/usage-bounds.ts'
 import { noUsage, rate } from '../../billing/rating/rating.ts'
@@ -91,6 +91,12 @@ export function settleDeparture(
     return settle(parts, request, { ...ending, counted: { ...nothing, isPastLimit }, firstTokenAt })
   }
   return settle(parts, request, { outcome: 'caller_left', httpStatus: 499, errorCode: null, counted, firstTokenAt })
+}
+
+/** A preempted request was refused before it ran again, or its caller left. It has cost nothing. */
+export function settlePreempted(parts: PipelineParts, request: AdmittedRequest, error: unknown): Promise<RequestRow> {
+  if (error instanceof CallerLeft) return settleDeparture(parts, request, nothing, null)
+  return settleFailure(parts, request, error, { isOpen: false, firstTokenAt: null })
 }
 
 /**

@@ -54,7 +54,10 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
   }
 
   function write(text: string): void {
-    if (!isOpen) reply.openStream({ 'X-Queue-Wait-Ms': String(waitMs) })
+    if (!isOpen) {
+      if (!calls.keep()) return
+      reply.openStream({ 'X-Queue-Wait-Ms': String(waitMs) })
+    }
     isOpen = true
     if (!reply.write(text)) calls.pauseUntilDrained()
   }

@@ -51,7 +51,10 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
   }
 
   function sendOn(piece: Buffer): void {
-    if (!isOpen) reply.openAnswer('application/json', ownHeaders)
+    if (!isOpen) {
+      if (!calls.keep()) return
+      reply.openAnswer('application/json', ownHeaders)
+    }
     isOpen = true
     if (!reply.write(piece)) calls.pauseUntilDrained()
   }

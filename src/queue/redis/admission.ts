@@ -1,12 +1,10 @@
 import type { LaneLimits } from '../lane.ts'
-import type { Admission, LaneLoad, Ticket } from '../admission.ts'
+import { noTicket, type Admission, type LaneLoad } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CoordinationState } from '../../cluster/coordination.ts'
 import type { RedisLink } from '../../cluster/redis/link.ts'
 import { openReplicaLane, type ReplicaLane } from './replica-lane.ts'
 import { scripts } from './lane-scripts.ts'
-
-const noTicket: Ticket = Object.freeze({ leave() {} })
 
 export interface RedisAdmission extends Admission {
   /** Leaves every lane at shutdown, so that other replicas need not wait for the lease to end. */
@@ -59,10 +57,11 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
         else if (!isClosed) addLane(name, limits)
       }
     },
-    enter(name, workspace, cost, decided) {
-      const lane = openLanes.get(name)
-      if (lane !== undefined) return lane.enter(workspace, cost, decided)
-      decided({ kind: 'closed' }, noTicket)
+    enter(arrival, decided) {
+      const lane = openLanes.get(arrival.lane)
+      // Replicas do not coordinate batch places yet.
+      if (lane !== undefined && !arrival.batch) return lane.enter(arrival, decided)
+      decided({ kind: lane ? 'unavailable' : 'closed' }, noTicket)
       return noTicket
     },
     async status() {

@@ -1,5 +1,11 @@
-import { Entry, type Decided } from '../lane-adapter.ts'
+import { Entry, type Decided, type EntryOwner } from '../lane-adapter.ts'
+import type { LaneArrival } from '../admission.ts'
 import type { PlaceSnapshot } from './lane-scripts.ts'
+
+interface RemoteEntryOwner {
+  leave(entry: RemoteEntry): void
+  keep(entry: RemoteEntry): boolean
+}
 
 /** A request of this replica, with its id and position in Redis. */
 export class RemoteEntry extends Entry {
@@ -10,8 +16,8 @@ export class RemoteEntry extends Entry {
   /** Redis admitted and counts it. A request that this replica admitted is counted in the local queue. */
   isCountedAtRedis = false
 
-  constructor(id: string, workspace: string, cost: number, decided: Decided, leave: (entry: RemoteEntry) => void) {
-    super(cost, workspace, decided, leave as (entry: Entry) => void)
+  constructor(id: string, arrival: LaneArrival, decided: Decided, owner: RemoteEntryOwner) {
+    super(arrival, decided, owner as EntryOwner)
     this.id = id
   }
 

@@ -1,5 +1,5 @@
 import { noBatchLoad, type LaneDecision, type LaneLimits, type LaneStatus } from '../lane.ts'
-import type { Decision, Ticket, LaneLoad } from '../admission.ts'
+import type { LaneArrival, Decision, Ticket, LaneLoad } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CoordinationState } from '../../cluster/coordination.ts'
 import type { Membership, RedisLink } from '../../cluster/redis/link.ts'
@@ -21,7 +21,7 @@ export interface ReplicaLaneParts {
 export interface ReplicaLane {
   /** Identifies the lane in messages from Redis. */
   readonly key: string
-  enter(workspace: string, cost: number, decided: Decided): Ticket
+  enter(arrival: LaneArrival, decided: Decided): Ticket
   setLimits(limits: LaneLimits): void
   retire(): void
   close(): void
@@ -189,8 +189,8 @@ export function openReplicaLane(
 
   return {
     key: remote.key,
-    enter(workspace, cost, decided) {
-      const entry = new RemoteEntry(nextId(workspace), workspace, cost, decided, leave)
+    enter(arrival, decided) {
+      const entry = new RemoteEntry(nextId(arrival.workspace), arrival, decided, { leave, keep: () => true })
       updateDecider()
       const isStopped = !active && !isJoining && !allotment.isProven()
       if (isRetired || isClosed || isStopped) {

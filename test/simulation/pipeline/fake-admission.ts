@@ -25,7 +25,8 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
     lanes,
     admission: {
       ...lanes,
-      enter(lane, _workspace, cost, decided) {
+      enter(arrival, decided) {
+        const { cost } = arrival
         const seen = stage.requests[cost % requestsMax]!
         stage.demand(
           seen.place === 'outside' && seen.hold === 'granted',
@@ -41,6 +42,7 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
             leaveLane(stage, seen)
             inLane?.leave()
           },
+          keep: () => inLane?.keep() ?? true,
         }
         const receive = (decision: Decision): void => {
           stage.log(seen, decision.kind)
@@ -52,7 +54,7 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
         }
         if (stage.chance(0.03)) refuseAsUnavailable(seen, receive)
         else
-          inLane = lanes.enter(lane, 'acme', cost, (decision, realTicket) => {
+          inLane = lanes.enter({ ...arrival, workspace: 'acme' }, (decision, realTicket) => {
             inLane = realTicket
             receive(decision)
           })
