@@ -223,7 +223,7 @@ const WEBHOOKS = join(root, 'docs', 'guides', 'webhooks.md')
 
 /** The guide with its table of events, before oxfmt. */
 export async function webhookGuide() {
-  const { eventTable } = await import('../src/alerts/events.ts')
+  const { eventTable } = await import('../src/alerts/event-table.ts')
   const rows = Object.entries(eventTable).map(([type, { summary, data }]) => [
     code(type),
     summary,

@@ -201,6 +201,15 @@ describe('the parts of src/', () => {
     )
   })
 
+  it('load with the thread of the projector neither schemas nor the client of PostgreSQL', () => {
+    const loaded = loadedWith('ledger/projector-thread/worker.ts', sources())
+    assert.ok(loaded.has('store/open.ts'))
+    assert.deepEqual(
+      ['typebox', 'pg'].filter((name) => loaded.has(name)),
+      [],
+    )
+  })
+
   it('are all listed, and all of them are checked', () => {
     const files = [...sources().keys()]
     assert.deepEqual(

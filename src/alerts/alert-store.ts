@@ -1,5 +1,6 @@
 import type { Claimed, DeliveryOutcome } from '../delivery/sender.ts'
-import type { AlertEvent, EventType, NamedEvent } from './events.ts'
+import type { EventType } from './event-table.ts'
+import type { AlertEvent, NamedEvent } from './events.ts'
 
 /** Where events are delivered: an address for webhooks, or of a mailbox. */
 export interface EndpointPlace {

@@ -1,6 +1,6 @@
 import type { SmtpTransport } from '../delivery/smtp-transport.ts'
 import type { SmtpServer } from '../shared/smtp-server.ts'
-import { eventTable, type EventType } from './events.ts'
+import { eventTable, type EventType } from './event-table.ts'
 
 /** Sends an event to a mailbox. The id of the message is that of the event. */
 export function eventEmail(transport: SmtpTransport, { from, replyTo }: SmtpServer, recipient: string) {

@@ -1,5 +1,6 @@
 import type { EndpointPlace } from './alert-store.ts'
-import type { EventType, NamedEvent } from './events.ts'
+import type { EventType } from './event-table.ts'
+import type { NamedEvent } from './events.ts'
 
 /** Where events are sent, as weir.yaml lists it. */
 export interface AlertEndpoint extends EndpointPlace {

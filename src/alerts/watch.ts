@@ -1,7 +1,8 @@
 import type { AlarmClock } from '../shared/clock.ts'
 import { formatAud, type PicoAud } from '../shared/money/money.ts'
 import type { AlertStore } from './alert-store.ts'
-import { alertEvent, type AlertEvent, type EventType } from './events.ts'
+import type { EventType } from './event-table.ts'
+import { alertEvent, type AlertEvent } from './events.ts'
 
 /** Notices what no transaction shows: limits that are reached, days that pass, and engines and lanes that change. */
 export interface Watch {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Type, type Static, type TInteger, type TProperties, type TString } from 'typebox'
-import { eventTypes } from '../alerts/events.ts'
+import { eventTypes } from '../alerts/event-table.ts'
 import { modelsSchema } from '../catalog/file.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
 import { isEmailAddress } from '../shared/email-address.ts'

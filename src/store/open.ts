@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { withoutPassword } from '../shared/address-without-password.ts'
 import type { Store } from './store.ts'
 import type { Database, DatabaseEvents } from './database.ts'
-import { openPostgres } from './postgres/client.ts'
 import { refuseUnfinishedMove } from './postgres/moves.ts'
 import { alertQueries } from '../alerts/queries/alerts.ts'
 import { accountQueries } from '../workspaces/account-queries.ts'
@@ -33,7 +32,13 @@ export interface DatabaseChoice {
   readonly databaseUrl?: string | undefined
 }
 
-export { requireAnswer } from './postgres/client.ts'
+/** PostgreSQL's client is loaded on demand: with SQLite, no thread and no command needs it. */
+const postgresClient = () => import('./postgres/client.ts')
+
+/** Throws unless PostgreSQL answers, and is one that Weir can use. */
+export async function requirePostgres(url: string): Promise<void> {
+  await (await postgresClient()).requireAnswer(url)
+}
 
 /** Whether a ledger exists. Opening the store would create one. PostgreSQL is assumed to have one. */
 export function hasLedger({ dataDir, databaseUrl }: DatabaseChoice): boolean {
@@ -78,6 +83,7 @@ async function openOnPostgres(
   const lock = exclusive ? lockForService(dataDir) : undefined
   try {
     if (exclusive) refuseSecondLedger(dataDir)
+    const { openPostgres } = await postgresClient()
     const database = await openPostgres({ url, connectionsMax: CONNECTIONS_MAX, events })
     await refuseUnfinishedMove(database, withoutPassword(url)).catch(async (error: unknown) => {
       await database.close()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { alertEvent, deliveryId, type AlertEvent, type EventType } from '../../src/alerts/events.ts'
+import type { EventType } from '../../src/alerts/event-table.ts'
+import { alertEvent, deliveryId, type AlertEvent } from '../../src/alerts/events.ts'
 import { openWatch } from '../../src/alerts/watch.ts'
 import { keySpend } from '../../src/compose/alert-sources.ts'
 import type { AlarmClock } from '../../src/shared/clock.ts'

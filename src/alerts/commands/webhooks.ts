@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openAlerts, type Alerts, type DeliveryView, type EndpointView } from '../alerts.ts'
-import { eventTypes, type EventType } from '../events.ts'
+import { eventTypes, type EventType } from '../event-table.ts'
 import type { EventDelivery } from '../alert-store.ts'
 import { systemClock } from '../../shared/system-clock.ts'
 import { parseFlags, ProblemsFound, UsageError, withStore, type Command, type Flags } from '../../cli/command.ts'

@@ -1,5 +1,6 @@
 import type { AlertStore, ClaimedDelivery, EventDelivery } from '../alert-store.ts'
-import { deliveryId, type AlertEvent, type EventType, type NamedEvent } from '../events.ts'
+import type { EventType } from '../event-table.ts'
+import { deliveryId, type AlertEvent, type NamedEvent } from '../events.ts'
 import {
   command,
   commandForEach,

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Alerts } from '../alerts.ts'
-import { eventTypes } from '../events.ts'
+import { eventTypes } from '../event-table.ts'
 import { EXAMPLE_TIME, nullable, pageSchema } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'

@@ -14,7 +14,7 @@ import { healthCheckOf } from '../../../engines/dialects/health-check.ts'
 import { parseAddress, pathAt } from '../../../engines/address.ts'
 import { contradictedCountsOf, fetchMetrics, findService, type ServiceNote } from '../../running-service.ts'
 import { serviceDirectories } from '../../../cluster/workers/directories.ts'
-import { requireAnswer } from '../../../store/open.ts'
+import { requirePostgres } from '../../../store/open.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { configOf, parseFlags, ProblemsFound, type Command } from '../../../cli/command.ts'
 import { serviceFindings } from '../doctor-service.ts'
@@ -128,7 +128,7 @@ async function database({ databaseUrl }: Config): Promise<readonly CheckResult[]
   if (databaseUrl === undefined) return []
   const name = 'database'
   try {
-    await requireAnswer(databaseUrl)
+    await requirePostgres(databaseUrl)
     return [{ name, state: 'ok', detail: `${withoutPassword(databaseUrl)} answers` }]
   } catch (error) {
     return [{ name, state: 'problem', detail: (error as Error).message }]
