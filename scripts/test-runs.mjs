@@ -21,14 +21,14 @@ import { root, runtime } from './bootstrap.mjs'
 export const separateTests = {
   '--models': { folder: 'models', concurrency: 1 },
   '--browser': { folder: 'browser', concurrency: 1, fileMinutes: 20 },
-  // The soak takes an hour.
   '--chaos': { folder: 'chaos', concurrency: 1, fileMinutes: 120 },
-  '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
   '--engines': { folder: 'real-engines', concurrency: 1, fileMinutes: 30 },
   '--agents': { folder: 'agents', concurrency: 1, fileMinutes: 30 },
 }
-/** The tests of npm test that can run for longer import one of these; npm run test:slow runs them so. */
-const LONG_RUN = /support\/long-run\.ts|langchain-majors\.ts/
+/** Only npm run test:slow runs these. */
+const SLOW_TEST = /\.slow\.test\.ts$/
+/** The tests of npm test that can run for longer import this; npm run test:slow runs them so. */
+const LONG_RUN = 'support/long-run.ts'
 /** The short form of the browser tests, for npm test. */
 const shortBrowserTest = join('test', 'browser', 'sign-in.test.ts')
 
@@ -55,7 +55,10 @@ export function isUnitTest(file) {
 /** The test files that `npm test` runs. */
 export function testFilesOfNpmTest() {
   const separate = Object.values(separateTests).map(({ folder }) => join('test', folder, '/'))
-  return testFiles().filter((file) => file === shortBrowserTest || !separate.some((folder) => file.startsWith(folder)))
+  return testFiles().filter(
+    (file) =>
+      file === shortBrowserTest || !(SLOW_TEST.test(file) || separate.some((folder) => file.startsWith(folder))),
+  )
 }
 
 /** How many files of a folder share a process in `npm test`: enough to save most of the loading, few enough for an even load. */
@@ -107,9 +110,12 @@ function suitesOf(files) {
   ].join('\n')
 }
 
-/** The test files of `npm test` that `npm run test:slow` repeats, with longer runs. */
-export function testFilesWithLongRuns() {
-  return testFilesOfNpmTest().filter((file) => LONG_RUN.test(readFileSync(join(root, file), 'utf8')))
+/** The test files of `npm run test:slow`: its own, and those of `npm test` that have longer runs. */
+export function slowTestFiles() {
+  return [
+    ...testFiles().filter((file) => SLOW_TEST.test(file)),
+    ...testFilesOfNpmTest().filter((file) => readFileSync(join(root, file), 'utf8').includes(LONG_RUN)),
+  ]
 }
 
 /**

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root, runOnRuntime, runtime } from './bootstrap.mjs'
 import { ensureConsole } from './build-console.mjs'
-import { separateTests, testFiles, testFilesOfNpmTest, testFilesWithLongRuns, testsTogether } from './test-runs.mjs'
+import { separateTests, slowTestFiles, testFiles, testFilesOfNpmTest, testsTogether } from './test-runs.mjs'
 
 // Half of what most test files cost is loading the same modules. The folder is new, because tests load copies of modules
 // from temporary folders too, which would make a lasting one grow.
@@ -23,6 +23,11 @@ const args = process.argv.slice(2)
 const chosen = separateTests[args[0]]
 
 const isSlow = args[0] === '--slow'
+const environment = {
+  ...process.env,
+  NODE_COMPILE_CACHE: join(temporary, 'compiled'),
+  ...(isSlow ? { WEIR_LONG_RUN: '1' } : {}),
+}
 
 await runOnRuntime(import.meta.url, () => {
   ensureTools([
@@ -34,15 +39,17 @@ await runOnRuntime(import.meta.url, () => {
     ...(isSlow ? ['nginx', 'caddy', 'haproxy'] : []),
   ])
   ensureConsole()
-  if (chosen) runSeparateTests()
+  const [, ...named] = args
+  // The soak takes an hour.
+  if (isSlow) runTests('slow tests', named.length > 0 ? named : slowTestFiles(), 2, 120)
+  else if (chosen) runSeparateTests(named)
   else if (args.length > 0) runTests('tests', args, 2)
   else runAllChecks()
 })
 
-function runSeparateTests() {
-  const [, ...named] = args
-  const all = isSlow ? [...testFiles(chosen.folder), ...testFilesWithLongRuns()] : testFiles(chosen.folder)
-  runTests(chosen.folder, named.length > 0 ? named : all, chosen.concurrency, chosen.fileMinutes)
+function runSeparateTests(named) {
+  const files = named.length > 0 ? named : testFiles(chosen.folder)
+  runTests(chosen.folder, files, chosen.concurrency, chosen.fileMinutes)
 }
 
 function runAllChecks() {
@@ -51,6 +58,8 @@ function runAllChecks() {
   step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
   step('format', tool('oxfmt'), ['--check'])
   step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])
+  // A process writes what it compiled when it ends, so the first ones would each compile everything.
+  spawnSync(runtime(), [join(root, 'scripts', 'compile.mjs')], { stdio: 'ignore', env: environment })
   runTests(
     'tests',
     testsTogether(testFilesOfNpmTest(), temporary),
@@ -94,12 +103,7 @@ function runTests(name, files, concurrency, fileMinutes = 10) {
 function step(name, command, args) {
   process.stdout.write(`\n▶ ${name}\n`)
   const started = Date.now()
-  const env = {
-    ...process.env,
-    NODE_COMPILE_CACHE: join(temporary, 'compiled'),
-    ...(isSlow ? { WEIR_LONG_RUN: '1' } : {}),
-  }
-  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit', env })
+  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit', env: environment })
   if (status !== 0) {
     process.stdout.write(`✖ ${name} failed\n`)
     process.exit(status ?? 1)

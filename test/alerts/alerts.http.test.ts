@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { DeliveryView, EndpointView } from '../../src/alerts/alerts.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 import { WEBHOOK_SECRET, webhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 import { eventually } from '../support/waiting.ts'
@@ -29,7 +29,7 @@ const read = async <Shape>(path: string): Promise<Shape> => (await (await weir.a
 const page = (query = '') =>
   read<{ readonly data: readonly DeliveryView[]; readonly next: string | null }>(`/admin/v1/alerts/deliveries${query}`)
 const webhooks = (...args: readonly string[]) =>
-  cli(['webhooks', ...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'], { environment })
+  commandLine(['webhooks', ...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'], { environment })
 
 describe('a service with a webhook', () => {
   it('sends the event of a key that it creates, and shows the delivery', async () => {

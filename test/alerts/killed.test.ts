@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryView } from '../../src/alerts/alerts.ts'
+import { runLength } from '../support/long-run.ts'
 import { OPERATOR_TOKEN } from '../support/weir.ts'
 import { BUSY_MACHINE_MS, weirProcess, type WeirProcess } from '../support/weir-process.ts'
 import { WEBHOOK_SECRET, webhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
@@ -9,7 +10,7 @@ import { eventually } from '../support/waiting.ts'
 
 /** The service is killed with SIGKILL, and the receiver stops, while events are created and delivered. */
 
-const ROUNDS = 4
+const ROUNDS = runLength(2, 4)
 const KEYS_IN_ROUND = 5
 
 async function admin(weir: WeirProcess, method: string, path: string, body?: object): Promise<Response> {

@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { openCatalog, type FilePolling } from '../../src/catalog/catalog.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
-import { refusalOf, roomyLimits } from '../support/chat-stage.ts'
+import { refusalOf, roomyLimits, stageConfig } from '../support/chat-stage.ts'
 import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { sharedWeir } from '../support/shared-stage.ts'
 import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
@@ -382,7 +383,7 @@ describe('the catalog while the service runs', () => {
     t.after(() => rmSync(folder, { recursive: true }))
     const file = join(folder, 'catalog.yaml')
     writeFileSync(file, stringify({ models: [modelEntry([shared.url])] }))
-    const { ids } = await serve(t, undefined, { catalog: file })
+    const { ids } = await serve(t, [], { catalog: file, models: undefined })
     assert.deepEqual(await ids(), ['meta/test-8b'])
     writeFileSync(file, stringify({ models: [other()] }))
     await eventually('the new model is listed', async () => (await ids()).join() === 'meta/other')
@@ -477,7 +478,7 @@ describe('the catalog while the service runs', () => {
   }
 
   it('[C9] is reloaded by weir reload, which reports mistakes, and forces it with --force', async (t) => {
-    const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()])
+    const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()], {})
     const reload = (...flags: string[]) =>
       commandLine(['reload', '--config', it.configFile, '--data', it.dataDir, ...flags])
     const renamed = other('meta/renamed')
@@ -646,10 +647,10 @@ async function listOf(it: TestWeir): Promise<Entry[]> {
   return ((await (await it.call('/models')).json()) as { data: Entry[] }).data
 }
 
-/** A service of its own for one test. */
-async function serve(t: TestContext, models: object[] | undefined, config: object = {}) {
-  const rateLimit = { requests_per_minute: 1_000_000 }
-  const it = await startWeir({ rate_limit: rateLimit, ...(models ? { models } : {}), ...config })
-  t.after(() => it.stop())
+/** The shared service with these models, or with `config` a service of its own. */
+async function serve(t: TestContext, models: object[], config?: object) {
+  const common = { ...stageConfig([]), models }
+  const it = await (config ? startWeir({ ...common, ...config }) : sharedWeir(common))
+  if (config) t.after(() => it.stop())
   return { weir: it, ids: async (): Promise<string[]> => idsOf(await listOf(it)) }
 }

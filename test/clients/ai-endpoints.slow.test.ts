@@ -8,7 +8,6 @@ import { createCohere as createCohere3 } from 'ai-cohere-3'
 import { createOpenAICompatible as createOpenAICompatible2 } from 'openai-compatible-2'
 import { z } from 'zod'
 import { png } from '../support/image-samples.ts'
-import { isLongRun } from '../support/long-run.ts'
 import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import {
   all,
@@ -35,9 +34,6 @@ const majors = [
     createCohere: createCohere3 as unknown as typeof createCohere,
   },
 ] as const
-/** `npm test` tries only the current major. */
-const tried = isLongRun ? majors : majors.slice(0, 1)
-const older = { skip: !isLongRun }
 
 const scene = endpoints()
 const never = { maxRetries: 0 }
@@ -47,7 +43,7 @@ interface Settings {
   fetch?: typeof fetch
 }
 
-for (const { client, cohere, ai, compatible, createCohere } of tried) {
+for (const { client, cohere, ai, compatible, createCohere } of majors) {
   const provider = ({ weir }: Endpoints, settings: Settings = {}) =>
     compatible({
       name: 'weir',
@@ -170,7 +166,7 @@ const modelOf = ({ weir }: Endpoints, { slug = slugs.chat, ...settings }: Settin
     ...settings,
   })(slug)
 
-describe('ai 6: chat', older, () => {
+describe('ai 6: chat', () => {
   it('[C1][C2][E1] returns the text, the finish reason, the usage and the slug', async () => {
     const result = await ai.generateText({ model: modelOf(scene), prompt: 'Hi', temperature: 0.5 })
     assert.deepEqual([result.text, result.finishReason], ['Hello there!', 'stop'])
@@ -180,7 +176,7 @@ describe('ai 6: chat', older, () => {
   })
 })
 
-describe('ai 6: streaming', older, () => {
+describe('ai 6: streaming', () => {
   it('[E2] yields each token, then the finish reason and the usage', async () => {
     const result = ai.streamText({ model: modelOf(scene), prompt: 'Hi' })
     assert.deepEqual(await all(result.textStream), ['Hello', ' there', '!'])
@@ -194,7 +190,7 @@ describe('ai 6: streaming', older, () => {
   })
 })
 
-describe('ai 6: tools', older, () => {
+describe('ai 6: tools', () => {
   const tools = {
     get_weather: ai6.tool({
       description: 'The weather in a city.',
@@ -211,7 +207,7 @@ describe('ai 6: tools', older, () => {
   })
 })
 
-describe('ai 6: structured output', older, () => {
+describe('ai 6: structured output', () => {
   it('[E1] is parsed, and the engine gets the schema', async () => {
     scene.engine.script = { tokens: ['{"name":', '"Hobart"}'] }
     const output = ai6.Output.object({ schema: z.object({ name: z.string() }) }) as never
@@ -222,7 +218,7 @@ describe('ai 6: structured output', older, () => {
   })
 })
 
-describe('ai 6: vision', older, () => {
+describe('ai 6: vision', () => {
   it('[C7] sends an image as a data URL that reaches the engine', async () => {
     const content = [{ type: 'file' as const, data: pixel, mediaType: 'image/png' }]
     await ai.generateText({ model: modelOf(scene, { slug: slugs.seeing }), messages: [{ role: 'user', content }] })
@@ -235,7 +231,7 @@ describe('ai 6: vision', older, () => {
   })
 })
 
-describe('ai 6: errors', older, () => {
+describe('ai 6: errors', () => {
   it('[K1][X1] have a status, the message of Weir, and whether to retry', async () => {
     const cases: readonly [Settings & { slug?: string }, number, RegExp][] = [
       [{ apiKey: 'weir-wrong' }, 401, /key/i],
@@ -251,7 +247,7 @@ describe('ai 6: errors', older, () => {
   })
 })
 
-describe('ai 6: broken stream', older, () => {
+describe('ai 6: broken stream', () => {
   it('[E2][X1] raises an error instead of returning a short answer', { timeout: 20_000 }, async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'clean end' } }
     const errors: unknown[] = []
@@ -267,7 +263,7 @@ describe('ai 6: broken stream', older, () => {
   })
 })
 
-describe('ai 6: abort', older, () => {
+describe('ai 6: abort', () => {
   it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding(1)
     const controller = new AbortController()
@@ -279,7 +275,7 @@ describe('ai 6: abort', older, () => {
 
 // The SDK's own first pause is 2 s, so one of 5 s shows that it respects Retry-After.
 describe('both majors, concurrently', { concurrency: true }, () => {
-  for (const { client, cohere, ai, compatible, createCohere } of tried) {
+  for (const { client, cohere, ai, compatible, createCohere } of majors) {
     const calls: Record<string, (scene: Endpoints, fetch: typeof globalThis.fetch) => PromiseLike<unknown>> = {
       [`${client}: retries`]: ({ weir }, fetch) => {
         const provider = compatible({ name: 'weir', baseURL: weir.base, apiKey: weir.key, fetch })

@@ -3,7 +3,6 @@ import { describe, it } from 'node:test'
 import type { CohereRerank } from '@langchain/cohere'
 import { CohereClient, CohereError, Cohere } from 'cohere-ai'
 import * as cohere7 from 'cohere-ai-7'
-import { isLongRun } from '../support/long-run.ts'
 import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import { endpoints, failOnce, holding, ownEndpoints, ranked, reasonOf, slugs, type Endpoints } from './endpoints.ts'
 import { langChains, type LangChain } from './langchain-majors.ts'
@@ -18,8 +17,6 @@ const majors = [
     Cohere: cohere7.Cohere,
   },
 ] as const
-/** `npm test` tries only the current major. */
-const tried = isLongRun ? majors : majors.slice(0, 1)
 
 const scene = endpoints()
 const question = { model: slugs.documents, query: ranked.query, documents: [...ranked.documents] }
@@ -30,7 +27,7 @@ function optionsFor({ weir }: Endpoints, settings: Settings = {}) {
   return { baseUrl: weir.base.replace(/\/v1$/, ''), token: weir.key, ...settings }
 }
 
-for (const { client, Client, CohereError, Cohere } of tried) {
+for (const { client, Client, CohereError, Cohere } of majors) {
   const clientOf = (scene: Endpoints, settings: Settings = {}): CohereClient => new Client(optionsFor(scene, settings))
 
   describe(`${client}: rerank`, () => {

@@ -4,7 +4,6 @@ import * as documents from '@langchain/core/documents'
 import * as messages from '@langchain/core/messages'
 import * as tools from '@langchain/core/tools'
 import * as openai from '@langchain/openai'
-import { isLongRun } from '../support/long-run.ts'
 
 /** The LangChain packages of one major. */
 export interface LangChain {
@@ -39,8 +38,7 @@ async function olderMajor(): Promise<LangChain> {
   } as unknown as LangChain
 }
 
-/** `npm test` tries only the current major: loading LangChain costs more than the tests of it. */
 export const langChains: readonly LangChain[] = [
   { suffix: '', openai, cohere, messages, tools, documents },
-  ...(isLongRun ? [await olderMajor()] : []),
+  await olderMajor(),
 ]

@@ -5,7 +5,7 @@ import OpenAI6, * as openai6 from 'openai-6'
 import type { ClientOptions } from 'openai'
 import { clip } from '../support/audio-stage.ts'
 import { png } from '../support/image-samples.ts'
-import { isLongRun } from '../support/long-run.ts'
+import { inLongRun, isLongRun } from '../support/long-run.ts'
 import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import {
   all,
@@ -27,7 +27,6 @@ const majors = [
 ] as const
 /** `npm test` tries only the current major. */
 const tried = isLongRun ? majors : majors.slice(0, 1)
-const older = { skip: !isLongRun }
 
 const scene = endpoints()
 const hello = [{ role: 'user' as const, content: 'Hi' }]
@@ -180,7 +179,7 @@ const { Client, errors } = majors[1]
 const clientOf = ({ weir }: Endpoints, options: ClientOptions = {}): OpenAI =>
   new Client({ baseURL: weir.base, apiKey: weir.key, ...options })
 
-describe('openai 6: chat', older, () => {
+describe('openai 6: chat', inLongRun, () => {
   it('[C1][C2][E1] returns the shape that the SDK documents', async () => {
     const completion = await clientOf(scene).chat.completions.create({ model, messages: hello })
     assert.match(completion.id, /^chatcmpl-/)
@@ -190,7 +189,7 @@ describe('openai 6: chat', older, () => {
   })
 })
 
-describe('openai 6: streaming', older, () => {
+describe('openai 6: streaming', inLongRun, () => {
   it('[E2] yields each token, and the usage when include_usage is set', async () => {
     const stream = await clientOf(scene).chat.completions.create({
       model,
@@ -210,7 +209,7 @@ describe('openai 6: streaming', older, () => {
   })
 })
 
-describe('openai 6: tools', older, () => {
+describe('openai 6: tools', inLongRun, () => {
   it('[E2] are assembled and run by the helper, and their results are sent back', async () => {
     scene.engine.script = weatherAgent
     const runner = clientOf(scene).chat.completions.runTools({
@@ -234,7 +233,7 @@ describe('openai 6: tools', older, () => {
   })
 })
 
-describe('openai 6: structured output', older, () => {
+describe('openai 6: structured output', inLongRun, () => {
   it('[E1] is parsed, and the engine gets the schema', async () => {
     scene.engine.script = { tokens: ['{"name":', '"Hobart"}'] }
     const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
@@ -251,7 +250,7 @@ describe('openai 6: structured output', older, () => {
   })
 })
 
-describe('openai 6: vision', older, () => {
+describe('openai 6: vision', inLongRun, () => {
   it('[C7] passes an image part with a data URL on to the engine', async () => {
     const url = `data:image/png;base64,${pixel.toString('base64')}`
     const messages = [{ role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url } }] }]
@@ -260,7 +259,7 @@ describe('openai 6: vision', older, () => {
   })
 })
 
-describe('openai 6: models', older, () => {
+describe('openai 6: models', inLongRun, () => {
   it('[L1][L3] lists the models that the key can call, and retrieves one', async () => {
     const { models } = clientOf(scene)
     assert.deepEqual(new Set((await all(models.list())).map(({ id }) => id)), new Set<string>(Object.values(slugs)))
@@ -268,7 +267,7 @@ describe('openai 6: models', older, () => {
   })
 })
 
-describe('openai 6: errors', older, () => {
+describe('openai 6: errors', inLongRun, () => {
   it('[K1][X1] have the right class, code, param and message', async () => {
     const wrongKey = clientOf(scene, { apiKey: 'weir-wrong' })
     assert.ok((await reasonOf(wrongKey.models.list())) instanceof errors.AuthenticationError)
@@ -287,7 +286,7 @@ describe('openai 6: errors', older, () => {
   })
 })
 
-describe('openai 6: broken stream', older, () => {
+describe('openai 6: broken stream', inLongRun, () => {
   it('[E2][X1] raises an error instead of returning a short answer', { timeout: 20_000 }, async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'clean end' } }
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
@@ -298,7 +297,7 @@ describe('openai 6: broken stream', older, () => {
 })
 
 // The SDK's own pause is under half a second, so a longer one shows that it respects Retry-After.
-describe('openai 6: retries', { ...older, concurrency: true }, () => {
+describe('openai 6: retries', { ...inLongRun, concurrency: true }, () => {
   const calls: readonly [string, (client: OpenAI) => PromiseLike<unknown>][] = [
     ['chat', (client) => client.chat.completions.create({ model, messages: hello })],
     ['a stream', (client) => client.chat.completions.create({ model, messages: hello, stream: true })],
@@ -320,7 +319,7 @@ describe('openai 6: retries', { ...older, concurrency: true }, () => {
   }
 })
 
-describe('openai 6: abort', older, () => {
+describe('openai 6: abort', inLongRun, () => {
   it('[E2] breaking out of the loop frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding(1)
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })

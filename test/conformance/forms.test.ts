@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { engineKinds } from '../../src/catalog/model.ts'
 import { roomyLimits } from '../support/chat-stage.ts'
+import { runLength } from '../support/long-run.ts'
 import { threeForms, type SendForm, type FormName, type ReadAnswer } from '../support/three-forms.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 import type { FixtureCall } from './fixture-server.ts'
@@ -267,7 +268,7 @@ describe('a generated answer is the same in the three forms of a chat', () => {
         assert.equal(end, isCut ? given.reason : calls.length > 0 ? 'tool_calls' : 'stop')
         assert.deepEqual(streamed.usage, { input: 9, cached: 4, output: 70 })
       }),
-      { numRuns: 60 },
+      { numRuns: runLength(20, 60) },
     )
   })
 })

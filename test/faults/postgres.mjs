@@ -54,7 +54,7 @@ export default [
     file: 'src/bookkeeping.ts',
     find: 'owner.take()',
     replace: '',
-    tests: ['replicas/postgres-killed'],
+    tests: ['replicas/postgres-killed.slow'],
   },
   {
     name: 'ledger-does-not-wait-for-the-database',

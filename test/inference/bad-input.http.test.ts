@@ -14,7 +14,7 @@ import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
  * rejection. SEED=… repeats a run.
  */
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31)
-const RUNS = runLength(2, 12)
+const RUNS = runLength(1, 12)
 const HANG_MS = 10_000
 
 /** The smallest valid request of each endpoint. */

@@ -4,13 +4,13 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
 import { commandLine } from '../support/command-line.ts'
-import { runLength } from '../support/long-run.ts'
+import { inLongRun } from '../support/long-run.ts'
 import { openIntents } from '../support/open-intents.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
 
-const ROUNDS = runLength(1, 4)
+const ROUNDS = 4
 const CALLERS = 16
 const ANSWERS_A_ROUND = 25
 
@@ -41,55 +41,59 @@ async function keepAsking(weir: WeirProcess, caller: number, received: Received[
 }
 
 describe('kill -9', () => {
-  it('leaves one row for every answer that a caller received; interrupted requests cost nothing', async (t) => {
-    const engine = await scriptedEngine()
-    engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 15, continuousUsage: true }
-    const weir = await weirProcess(
-      stageConfig([engine.url], {
-        limits: { max_concurrent_requests: 12, max_queue_depth: 100, token_budget: 1_000_000 },
-      }),
-    )
-    t.after(async () => {
-      await weir.remove()
-      await engine.close()
-    })
-    const received: Received[] = []
-    let interrupted = 0
-    for (let round = 1; round <= ROUNDS; round++) {
-      const before = received.length
-      const callers = Array.from({ length: CALLERS }, (_, caller) => keepAsking(weir, caller, received))
-      await eventually(
-        'answers arrive',
-        () => received.length >= before + ANSWERS_A_ROUND && engine.running > 0,
-        20_000,
+  it(
+    'leaves one row for every answer that a caller received; interrupted requests cost nothing',
+    inLongRun,
+    async (t) => {
+      const engine = await scriptedEngine()
+      engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 15, continuousUsage: true }
+      const weir = await weirProcess(
+        stageConfig([engine.url], {
+          limits: { max_concurrent_requests: 12, max_queue_depth: 100, token_budget: 1_000_000 },
+        }),
       )
-      weir.signal('SIGKILL')
-      assert.equal(await weir.ended(), 'SIGKILL')
-      await Promise.all(callers)
-      await weir.start()
+      t.after(async () => {
+        await weir.remove()
+        await engine.close()
+      })
+      const received: Received[] = []
+      let interrupted = 0
+      for (let round = 1; round <= ROUNDS; round++) {
+        const before = received.length
+        const callers = Array.from({ length: CALLERS }, (_, caller) => keepAsking(weir, caller, received))
+        await eventually(
+          'answers arrive',
+          () => received.length >= before + ANSWERS_A_ROUND && engine.running > 0,
+          20_000,
+        )
+        weir.signal('SIGKILL')
+        assert.equal(await weir.ended(), 'SIGKILL')
+        await Promise.all(callers)
+        await weir.start()
 
-      const rows = await weir.ledger()
-      const byId = new Map(rows.map((row) => [row.requestId, row]))
-      assert.equal(byId.size, rows.length, 'an id has two rows')
-      for (const { requestId, outputTokens } of received) {
-        const row = byId.get(requestId)
-        assert.equal(row?.outcome, 'completed', `${requestId} was received and has no such row`)
-        assert.equal(row.outputTokens, outputTokens)
-        assert.ok(row.amount > 0n)
+        const rows = await weir.ledger()
+        const byId = new Map(rows.map((row) => [row.requestId, row]))
+        assert.equal(byId.size, rows.length, 'an id has two rows')
+        for (const { requestId, outputTokens } of received) {
+          const row = byId.get(requestId)
+          assert.equal(row?.outcome, 'completed', `${requestId} was received and has no such row`)
+          assert.equal(row.outputTokens, outputTokens)
+          assert.ok(row.amount > 0n)
+        }
+        interrupted = rows.filter(({ outcome }) => outcome === 'interrupted').length
+        for (const row of rows) if (row.outcome === 'interrupted') assert.equal(row.amount, 0n)
       }
-      interrupted = rows.filter(({ outcome }) => outcome === 'interrupted').length
-      for (const row of rows) if (row.outcome === 'interrupted') assert.equal(row.amount, 0n)
-    }
-    assert.ok(interrupted > 0, 'nothing was under way at any of the kills')
-    assert.equal((await weir.chat({})).status, 200)
-    weir.signal('SIGTERM')
-    assert.equal(await weir.ended(), 0)
+      assert.ok(interrupted > 0, 'nothing was under way at any of the kills')
+      assert.equal((await weir.chat({})).status, 200)
+      weir.signal('SIGTERM')
+      assert.equal(await weir.ended(), 0)
 
-    const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { readOnly: true })
-    t.after(() => database.close())
-    assert.equal(openIntents(weir.dataDir), 0)
-    assert.equal(database.prepare('PRAGMA integrity_check').get()?.['integrity_check'], 'ok')
-  })
+      const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { readOnly: true })
+      t.after(() => database.close())
+      assert.equal(openIntents(weir.dataDir), 0)
+      assert.equal(database.prepare('PRAGMA integrity_check').get()?.['integrity_check'], 'ok')
+    },
+  )
 
   it('is followed by a start that settles open requests at nothing, once', async (t) => {
     const engine = await scriptedEngine()

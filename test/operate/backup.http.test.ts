@@ -36,6 +36,7 @@ import { cli } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
 import { cliWithFileLimit } from '../support/limited-cli.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { inLongRun } from '../support/long-run.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { settleEarlierRuns } from '../support/settled-directory.ts'
 import { weirProcess } from '../support/weir-process.ts'
@@ -174,7 +175,7 @@ describe('weir backup', () => {
     assert.equal(withoutLog.prepare('SELECT max(n) AS last FROM a').get()?.['last'], n)
   })
 
-  it('backs up a service under load; the copy reconciles, and serves the same callers', async (t) => {
+  it('backs up a service under load; the copy reconciles, and serves the same callers', inLongRun, async (t) => {
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const weir = await weirProcess(stageConfig([engine.url]))

@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openIntents } from '../support/open-intents.ts'
 import { stageConfig, type StageOptions } from '../support/chat-stage.ts'
+import { inLongRun } from '../support/long-run.ts'
 import { rawChat, rawClient, type RawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, gate, within, type Gate } from '../support/waiting.ts'
@@ -106,7 +107,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(engine.calls.length, 2)
   })
 
-  it('refuses a request on a connection that is still busy, too', async (t) => {
+  it('refuses a request on a connection that is still busy, too', inLongRun, async (t) => {
     const held = gate()
     const { weir, engine } = await stage(t, { script: heldBy(held) })
     const client = await ask(weir, { stream: true })
@@ -130,7 +131,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(engine.calls.length, 1)
   })
 
-  it('lets a caller that is still reading its answer read it to the last byte', async (t) => {
+  it('lets a caller that is still reading its answer read it to the last byte', inLongRun, async (t) => {
     const content = 'x'.repeat(16 * 1024 * 1024)
     const { weir } = await stage(t, { script: { tokens: [content] } })
     const client = await rawClient(weir.base)
@@ -172,41 +173,46 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(openIntents(weir.dataDir), 0)
   })
 
-  it('under load, writes a row for every answer that was received, and refuses all other requests with 503', async (t) => {
-    const { weir, engine } = await stage(t, {
-      script: { tokenMs: 20 },
-      limits: { max_concurrent_requests: 8, max_queue_depth: 100 },
-    })
-    const received: string[] = []
-    const refused: (string | null)[] = []
-    const broken: unknown[] = []
-    const ask = async (caller: number): Promise<void> => {
-      for (;;) {
-        const stream = caller % 2 === 0
-        const response = await weir.chat({ stream })
-        const text = await response.text()
-        if (response.status === 503) refused.push(response.headers.get('retry-after'))
-        else if (!stream || text.endsWith('data: [DONE]\n\n')) received.push(response.headers.get('x-request-id') ?? '')
-        else broken.push(text)
+  it(
+    'under load, writes a row for every answer that was received, and refuses all other requests with 503',
+    inLongRun,
+    async (t) => {
+      const { weir, engine } = await stage(t, {
+        script: { tokenMs: 20 },
+        limits: { max_concurrent_requests: 8, max_queue_depth: 100 },
+      })
+      const received: string[] = []
+      const refused: (string | null)[] = []
+      const broken: unknown[] = []
+      const ask = async (caller: number): Promise<void> => {
+        for (;;) {
+          const stream = caller % 2 === 0
+          const response = await weir.chat({ stream })
+          const text = await response.text()
+          if (response.status === 503) refused.push(response.headers.get('retry-after'))
+          else if (!stream || text.endsWith('data: [DONE]\n\n'))
+            received.push(response.headers.get('x-request-id') ?? '')
+          else broken.push(text)
+        }
       }
-    }
-    // Each ends when connections are no longer accepted.
-    const callers = Array.from({ length: 24 }, (_, caller) => ask(caller).catch(() => {}))
-    await eventually('answers arrive', () => received.length > 40)
-    weir.signal('SIGTERM')
-    assert.equal(await within(20_000, 'it ends', weir.ended()), 0)
-    await Promise.all(callers)
-    assert.deepEqual(broken, [])
-    assert.ok(refused.length > 0)
-    assert.deepEqual([...new Set(refused)], ['2'])
-    const rows = await weir.ledger()
-    const completed = new Set(rows.filter(({ outcome }) => outcome === 'completed').map(({ requestId }) => requestId))
-    for (const id of received) assert.ok(completed.has(id), `${id} was received and has no row`)
-    assert.equal(rows.length, engine.calls.length)
-    assert.equal(openIntents(weir.dataDir), 0)
-  })
+      // Each ends when connections are no longer accepted.
+      const callers = Array.from({ length: 24 }, (_, caller) => ask(caller).catch(() => {}))
+      await eventually('answers arrive', () => received.length > 40)
+      weir.signal('SIGTERM')
+      assert.equal(await within(20_000, 'it ends', weir.ended()), 0)
+      await Promise.all(callers)
+      assert.deepEqual(broken, [])
+      assert.ok(refused.length > 0)
+      assert.deepEqual([...new Set(refused)], ['2'])
+      const rows = await weir.ledger()
+      const completed = new Set(rows.filter(({ outcome }) => outcome === 'completed').map(({ requestId }) => requestId))
+      for (const id of received) assert.ok(completed.has(id), `${id} was received and has no row`)
+      assert.equal(rows.length, engine.calls.length)
+      assert.equal(openIntents(weir.dataDir), 0)
+    },
+  )
 
-  it('treats Ctrl-C under npm, which arrives twice, as one signal: running requests finish', async (t) => {
+  it('treats Ctrl-C under npm, which arrives twice, as one signal: running requests finish', inLongRun, async (t) => {
     const finish = gate()
     const { weir } = await stage(t, { script: heldBy(finish) })
     const client = await ask(weir, { stream: true })

@@ -15,7 +15,7 @@ import { stageConfig } from '../support/chat-stage.ts'
 import { cli, collect, startCli, startNote, type CliResult } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
-import { runLength } from '../support/long-run.ts'
+import { inLongRun, runLength } from '../support/long-run.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { rawClient } from '../support/raw-client.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
@@ -301,34 +301,38 @@ describe('weir serve --workers', () => {
     assert.equal((await ask()).status, 200)
   })
 
-  it('replaces a worker that is drained, so that all can be restarted one by one while others serve', async () => {
-    const over = new AbortController()
-    const statuses = new Set<number>()
-    const load = Promise.all(
-      Array.from({ length: 8 }, async () => {
-        while (!over.signal.aborted) {
-          const response = await ask()
-          await response.text()
-          statuses.add(response.status)
-          await sleep(200)
+  it(
+    'replaces a worker that is drained, so that all can be restarted one by one while others serve',
+    inLongRun,
+    async () => {
+      const over = new AbortController()
+      const statuses = new Set<number>()
+      const load = Promise.all(
+        Array.from({ length: 8 }, async () => {
+          while (!over.signal.aborted) {
+            const response = await ask()
+            await response.text()
+            statuses.add(response.status)
+            await sleep(200)
+          }
+        }),
+      )
+      load.catch(() => {})
+      const old = (await weir('replicas', '--json')).json<Listing>().data
+      try {
+        for (const { name } of old) {
+          assert.equal((await weir('replicas', 'drain', name, '--wait', '--json')).code, 0)
+          await eventually('another takes its place', async () => (await pids()).length === WORKERS, 60_000)
         }
-      }),
-    )
-    load.catch(() => {})
-    const old = (await weir('replicas', '--json')).json<Listing>().data
-    try {
-      for (const { name } of old) {
-        assert.equal((await weir('replicas', 'drain', name, '--wait', '--json')).code, 0)
-        await eventually('another takes its place', async () => (await pids()).length === WORKERS, 60_000)
+      } finally {
+        over.abort()
       }
-    } finally {
-      over.abort()
-    }
-    await load
-    const now = new Set((await weir('replicas', '--json')).json<Listing>().data.map(({ name }) => name))
-    assert.ok(!old.some(({ name }) => now.has(name)))
-    for (const status of statuses) assert.ok([200, 503].includes(status), `${status}`)
-  })
+      await load
+      const now = new Set((await weir('replicas', '--json')).json<Listing>().data.map(({ name }) => name))
+      assert.ok(!old.some(({ name }) => now.has(name)))
+      for (const status of statuses) assert.ok([200, 503].includes(status), `${status}`)
+    },
+  )
 
   it('names the process that has the port, if it is taken', async () => {
     const { port } = new URL(note.api)
@@ -350,7 +354,7 @@ describe('weir serve --workers', () => {
     assert.equal(await within(60_000, 'it ends', over), 0)
   })
 
-  it('finish running requests and end, if the process that started them is killed', async (t) => {
+  it('finish running requests and end, if the process that started them is killed', inLongRun, async (t) => {
     await start()
     const workers = await pids()
     const go = gate()
