@@ -9,6 +9,7 @@ import { findService } from '../../src/operate/running-service.ts'
 import { isServiceRunning } from '../../src/store/sqlite/service-lock.ts'
 import { cli, collect, startCli, startNote } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
+import { inLongRun } from '../support/long-run.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { hasTerminals, onTerminal, plain } from '../support/terminal.ts'
 import { eventually } from '../support/waiting.ts'
@@ -149,7 +150,7 @@ describe('weir serve on a terminal', { skip: !hasTerminals && 'there is no scrip
     assert.deepEqual(readdirSync(join(data, 'journal')), [], 'in order: nothing is left to recover')
   })
 
-  it('shows on a second start how to create a key, and uses no colour with NO_COLOR', async (t) => {
+  it('shows on a second start how to create a key, and uses no colour with NO_COLOR', inLongRun, async (t) => {
     const it = await stage(t)
     await commandLine(['workspaces', 'create', 'default', '--json', ...it.options])
     const run = onTerminal(['serve', ...it.options], { NO_COLOR: '1' })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { findModel, modelPaths } from '../../src/local-models/installed.ts'
 import { startDefaultService, type DefaultService } from '../support/default-service.ts'
+import { inLongRun } from '../support/long-run.ts'
 import { smallDisk } from '../support/small-disk.ts'
 import { eventually } from '../support/waiting.ts'
 import { OPERATOR_TOKEN } from '../support/weir.ts'
@@ -191,7 +192,7 @@ describe('the models that the operator can have on this machine', () => {
     await eventually('another one was tried', tried, 60_000)
   })
 
-  it('continue after a cut connection, and report a file that does not match its hash', async (t) => {
+  it('continue after a cut connection, and report a file that does not match its hash', inLongRun, async (t) => {
     const server = await hub(t, tokenizer)
     const own = await startDefaultService({ HF_ENDPOINT: server.url })
     t.after(() => own.stop())

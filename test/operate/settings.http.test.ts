@@ -6,6 +6,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
 import { cli, collect, startCli, startNote } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
+import { inLongRun } from '../support/long-run.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, OPERATOR_TOKEN, startWeir, type TestWeir } from '../support/weir.ts'
 import { weirProcess } from '../support/weir-process.ts'
@@ -244,7 +245,7 @@ describe('weir chat', () => {
     assert.equal(await keys(), 1)
   })
 
-  it('has commands, which reach no model, and sends a line after two slashes', async (t) => {
+  it('has commands, which reach no model, and sends a line after two slashes', inLongRun, async (t) => {
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const other = modelEntry([engine.url], { id: 'meta/other', aliases: [] })

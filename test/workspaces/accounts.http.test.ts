@@ -12,6 +12,7 @@ import { loadConfig } from '../../src/config.ts'
 import { openStore } from '../../src/store/open.ts'
 import { formatKey, hashKey } from '../../src/workspaces/keys/api-key.ts'
 import { commandLine } from '../support/command-line.ts'
+import { inLongRun } from '../support/long-run.ts'
 import { roomInThisMinute } from '../support/minute.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { weirProcess } from '../support/weir-process.ts'
@@ -345,7 +346,7 @@ describe('how commands reach the running service', () => {
     assert.ok(!existsSync(dirname(socket)))
   })
 
-  it('[K3] a revoked key stops at once, also after the service was killed and started again', async (t) => {
+  it('[K3] a revoked key stops at once, also after the service was killed and started again', inLongRun, async (t) => {
     const killed = await weirProcess({ server: { port: 0, admin_port: 0 }, models: [] })
     t.after(() => killed.remove())
     const get = async (key: string): Promise<number> => {
