@@ -30,6 +30,8 @@ export interface JournalOwners {
 export interface AccountReport {
   /** The name of the account. */
   readonly name: string
+  /** The number of this opening of the account, which differs from that of every earlier one in this replica. */
+  readonly opening: number
   /** The start of the current month by this replica's clock, and of the next one. For a daily limit, of days. */
   readonly month: number
   readonly nextMonth: number
@@ -108,6 +110,7 @@ export function remoteAccounts(link: Pick<RedisLink, 'run'>) {
         ...sender,
         epoch,
         accounts: accounts.map((report) => ({
+          opening: report.opening,
           month: String(report.month),
           next_month: String(report.nextMonth),
           held: String(report.held),

@@ -35,6 +35,11 @@ export interface SpendReservationsParts {
 export interface SpendReservations {
   /** Opens an account. Its name is unique in Redis. */
   open(name: string, parts: SpendAccountParts): SpendAccount
+  /**
+   * Closes an account that has not been used or reported for this long, if nothing of it is on its way to Redis or to the
+   * database. Returns whether it did. A closed account is not used again; its name may be opened anew.
+   */
+  close(account: SpendAccount, idleMs: number): boolean
   /** Reserves an amount in all of these accounts if each hard limit has room for it. Otherwise resolves with the first that has not. */
   reserve(amount: PicoAud, limits: readonly HardLimit[]): Promise<Refused | undefined>
   joined(): void
@@ -91,6 +96,7 @@ interface LastAnswer extends AccountAnswer {
 /** What this replica knows of one account. */
 interface AccountState extends SpendAccountParts {
   readonly name: string
+  readonly opening: number
   readonly counts: ReturnType<typeof ownCounts>
   held: PicoAud
   /** A lower bound of what Redis counts for this replica: held, and settled in all periods. */
@@ -98,6 +104,8 @@ interface AccountState extends SpendAccountParts {
   last: LastAnswer | undefined
   lastEpoch: string | undefined
   isReported: boolean
+  /** It is in the call in flight. */
+  isSending: boolean
   /** A sum is being read from the database. */
   isReading: boolean
   usedAtMs: number
@@ -110,6 +118,7 @@ interface ReservationState extends SpendReservationsParts {
   /** Accounts with changes that Redis does not have. */
   readonly unsent: Set<AccountState>
   pending: PendingReservation[]
+  openings: number
   turn: number
   running: Promise<void> | undefined
   quietUntilMs: number
@@ -124,6 +133,7 @@ export function openSpendReservations(parts: SpendReservationsParts): SpendReser
     accounts: new Map(),
     unsent: new Set(),
     pending: [],
+    openings: 0,
     turn: 0,
     running: undefined,
     quietUntilMs: -Infinity,
@@ -134,18 +144,24 @@ export function openSpendReservations(parts: SpendReservationsParts): SpendReser
       const account: AccountState = {
         ...accountParts,
         name,
+        opening: ++state.openings,
         counts: ownCounts(),
         held: 0n,
         reserved: 0n,
         last: undefined,
         lastEpoch: undefined,
         isReported: false,
+        isSending: false,
         isReading: false,
         usedAtMs: -Infinity,
       }
       const opened = spendAccount(state, account)
       state.accounts.set(opened, account)
       return opened
+    },
+    close(opened, idleMs) {
+      const account = state.accounts.get(opened) as AccountState
+      return isIdle(state, account, idleMs) && state.accounts.delete(opened)
     },
     reserve(amount, limits) {
       const wanted = limits.map(({ account, limit }) => ({
@@ -226,6 +242,13 @@ function isNewerThan({ last }: AccountState, clock: AlarmClock, ms: number): boo
   return last !== undefined && clock.monotonic() < last.atMs + ms
 }
 
+function isIdle({ clock, unsent, pending }: ReservationState, account: AccountState, idleMs: number): boolean {
+  if (clock.monotonic() < account.usedAtMs + idleMs || isNewerThan(account, clock, idleMs)) return false
+  const isChanging = account.held > 0n || unsent.has(account) || account.isSending || account.isReading
+  const isAwaited = pending.some(({ limits }) => limits.some((it) => it.account === account))
+  return !isChanging && !isAwaited && account.counts.deliver() === undefined
+}
+
 function run(state: ReservationState): Promise<void> {
   const member = memberToSync(state)
   if (!state.running && member) state.running = syncAll(state, member)
@@ -279,6 +302,7 @@ async function syncOnce(state: ReservationState, member: Membership): Promise<bo
   const ownSpent = accounts.map(({ counts }, index) => counts.settledIn((reports[index] as AccountReport).month))
   for (const account of accounts) {
     account.isReported = true
+    account.isSending = true
     // From now on Redis has this state or the previous one, which reserved at least as much.
     account.reserved = account.held + account.counts.ever()
   }
@@ -299,6 +323,8 @@ async function syncOnce(state: ReservationState, member: Membership): Promise<bo
     if (link.membership() === member) rejectUnchecked(batch)
     else putBack(state, batch)
     return false
+  } finally {
+    for (const account of accounts) account.isSending = false
   }
   // If the process was suspended for longer than a lease, the epoch may have changed in the meantime.
   if (!answer || link.membership() !== member || clock.monotonic() - sentAtMs > link.leaseMs) {
@@ -324,6 +350,7 @@ function reportOf({ clock }: ReservationState, account: AccountState, member: Me
   const isKnown = account.lastEpoch === member.epoch || !isNewerThan(account, clock, KEPT_MS)
   return {
     name: account.name,
+    opening: account.opening,
     month,
     nextMonth,
     held: account.held,
