@@ -42,7 +42,7 @@ function flat(text: string): SentReport {
 /** An answer about one account. */
 function told({ quiet = 0, decisions = '', ...about }: { quiet?: number; decisions?: string }): string {
   const account = { generation: 1, spent: '0', held: '0', unread: {}, known: {}, ...about }
-  return JSON.stringify({ state: 'told', quiet, decisions, accounts: [account] })
+  return JSON.stringify({ state: 'applied', quiet, decisions, accounts: [account] })
 }
 
 /** One replica that keeps the limit of one workspace, on a Redis and a database that the test plays. */
@@ -191,7 +191,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     const { join, hold, answer, next, heartbeat, lose } = await stage(t)
     join()
     const { outcome } = hold(10n)
-    next(spendScripts.reserve).answer(JSON.stringify({ state: 'unknown' }))
+    next(spendScripts.reserve).answer(JSON.stringify({ state: 'ignored' }))
     await turn()
     assert.equal(outcome.kind, 'waiting')
     heartbeat()

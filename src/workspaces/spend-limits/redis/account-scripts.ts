@@ -82,7 +82,7 @@ export interface ReserveAnswer {
 }
 
 interface SentAnswer {
-  readonly state: 'told' | 'unknown'
+  readonly state: 'applied' | 'ignored'
   readonly quiet: number
   readonly decisions: string
   readonly accounts: readonly {
@@ -128,7 +128,7 @@ export function remoteAccounts(link: Pick<RedisLink, 'run'>) {
       })
       const keys = keysOf(accounts.map(({ name }) => name))
       const answer = JSON.parse((await link.run(spendScripts.reserve, keys, [text])) as string) as SentAnswer
-      if (answer.state === 'unknown') return undefined
+      if (answer.state === 'ignored') return undefined
       return {
         quietMs: answer.quiet,
         decisions: Array.from(answer.decisions, (it) => (it === '?' ? undefined : Number(it))),

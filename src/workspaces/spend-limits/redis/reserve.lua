@@ -97,7 +97,7 @@ local taken = {}
 for index, report in ipairs(sent.accounts) do
   local account = opened(KEYS[index + 1])
   local me = account.members[sent.replica]
-  if me and me.turn >= sent.turn then return cjson.encode({ state = 'unknown' }) end
+  if me and me.turn >= sent.turn then return cjson.encode({ state = 'ignored' }) end
   take_opening(account, report)
   take_members(account, report)
   local is_begun = take_counts(account, report)
@@ -199,4 +199,4 @@ for index, it in ipairs(taken) do
   answers[index] = answer_about(it)
   save(KEYS[index + 1], it.account)
 end
-return cjson.encode({ state = 'told', quiet = quiet, decisions = table.concat(decisions), accounts = answers })
+return cjson.encode({ state = 'applied', quiet = quiet, decisions = table.concat(decisions), accounts = answers })

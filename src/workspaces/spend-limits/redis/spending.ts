@@ -7,7 +7,8 @@ import type { UsageStore } from '../../../billing/usage/usage-store.ts'
 import type { RedisLink } from '../../../cluster/redis/link.ts'
 import { keySum, limitExceeded, limitHeaders, monthSum, monthSums, type LimitKind } from '../limit.ts'
 import { spendScripts, type JournalOwners } from './account-scripts.ts'
-import { openSpendReservations, type HardLimit, type SpendAccount } from './spend-reservations.ts'
+import type { HardLimit, SpendAccount } from './reservation-state.ts'
+import { openSpendReservations } from './spend-reservations.ts'
 
 export interface RedisSpendingParts {
   readonly link: RedisLink
