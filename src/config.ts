@@ -310,7 +310,7 @@ function settingsOf(
   }
   const { operatorToken } = config
   const { roles: rules = [], ...oidc } = content.sign_in?.oidc ?? {}
-  const known: readonly (readonly [string, SettingValue])[] = [
+  const known: readonly (readonly [key: string, value: SettingValue, fingerprint?: string])[] = [
     ['server.host', config.host],
     ['server.port', config.port],
     ['server.admin_host', config.adminHost],
@@ -334,7 +334,11 @@ function settingsOf(
     ['audio.max_spool_bytes', config.audio.maxSpoolBytes],
     ['invoice.link_days', config.invoice.linkDays],
     ['invoice.fonts', config.invoice.fonts],
-    ['alerts.webhooks', endpointTexts(config.alerts, 'webhook')],
+    [
+      'alerts.webhooks',
+      endpointTexts(config.alerts, 'webhook'),
+      fingerprint(config.alerts.endpoints.map((it) => it.url).join(' ')),
+    ],
     ['alerts.emails', endpointTexts(config.alerts, 'email')],
     ['alerts.spend_thresholds', config.alerts.spendThresholds.map(String)],
     ['console.models', config.consoleModels],
@@ -352,30 +356,39 @@ function settingsOf(
     ...(rules.length === 0 ? [] : [['sign_in.oidc.roles', rules.map(ruleText)] as const]),
   ]
   return [
-    ...known.map(([key, value]) => ({ key, value, source: sourceOf(key) })),
+    ...known.map(([key, value, hash]) => ({
+      key,
+      value,
+      source: sourceOf(key),
+      ...(hash ? { fingerprint: hash } : {}),
+    })),
     {
       key: 'operator_token',
       value: operatorToken === undefined ? 'in the file operator-token' : 'set',
       source: sourceOf('operator_token'),
-      fingerprint: operatorToken === undefined ? '' : createHash('sha256').update(operatorToken).digest('hex'),
+      fingerprint: operatorToken === undefined ? '' : fingerprint(operatorToken),
     },
   ]
+}
+
+/** Shows that a setting has changed whose value is hidden. */
+function fingerprint(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
 }
 
 function ruleText({ group, role, workspace }: Omit<RoleRule, 'workspace'> & { readonly workspace?: string }): string {
   return `${group}: ${role}${workspace === undefined ? '' : ` of ${workspace}`}`
 }
 
-/** Everything that a restart would change, except the secrets. */
+/** Everything that a restart would change, except the secrets, and what may be one in an address. */
 function endpointTexts({ endpoints }: AlertSettings, kind: 'webhook' | 'email'): readonly string[] {
   return endpoints
     .filter((it) => it.kind === kind)
     .map((it) => {
       const isPrivate = it.kind === 'webhook' && it.allowsPrivate
       const subscribed = [...(it.events ?? []), ...(it.workspace === undefined ? [] : [`of ${it.workspace}`])]
-      return [...(it.name === it.url ? [] : [it.name]), it.url, ...(isPrivate ? ['private'] : []), ...subscribed].join(
-        ' ',
-      )
+      const url = withoutPassword(it.url)
+      return [...(it.name === it.url ? [] : [it.name]), url, ...(isPrivate ? ['private'] : []), ...subscribed].join(' ')
     })
 }
 

@@ -1,3 +1,4 @@
+import { withoutPassword } from '../shared/address-without-password.ts'
 import { ApiError } from '../shared/errors.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { AlertStore, EventDelivery, DeliveryQuery } from './alert-store.ts'
@@ -67,7 +68,7 @@ export function openAlerts(store: AlertStore, clock: Clock, endpoints: readonly 
         return {
           name,
           kind,
-          url,
+          url: withoutPassword(url),
           events: events ?? null,
           workspace: workspace ?? null,
           disabled_at: since === undefined ? null : new Date(since).toISOString(),

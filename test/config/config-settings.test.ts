@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { getHeapStatistics } from 'node:v8'
 import { loadConfig } from '../../src/config.ts'
+import { pendingSettings } from '../../src/shared/settings.ts'
 import { ConfigError } from '../../src/shared/checked-yaml.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-settings-'))
@@ -181,7 +182,7 @@ describe('the settings in force', () => {
           events: ['key.created'],
           workspace: 'w',
         },
-        { name: 'b', url: 'https://b.example', secret_env: 'S' },
+        { name: 'b', url: 'https://b.example/?token=secret', secret_env: 'S' },
       ],
       emails: [{ to: 'a@b.example' }],
       spend_thresholds: [90],
@@ -221,7 +222,7 @@ describe('the settings in force', () => {
       'audio.max_spool_bytes': 20_000,
       'invoice.link_days': 11,
       'invoice.fonts': [join(folder, 'font.ttf')],
-      'alerts.webhooks': ['a https://a.example/b private key.created of w', 'b https://b.example'],
+      'alerts.webhooks': ['a https://a.example/b private key.created of w', 'b https://b.example/'],
       'alerts.emails': ['mailto:a@b.example'],
       'alerts.spend_thresholds': ['90'],
       'console.models': 'public',
@@ -278,6 +279,22 @@ describe('the settings in force', () => {
       operator_token: 'in the file operator-token',
     })
     assert.ok([...shown.values()].every(({ source }) => source === 'default'))
+  })
+
+  it('hide what may be a secret in the address of a webhook, and show that it has changed', () => {
+    const load = (token: string) => {
+      const [hook] = everything.alerts.webhooks
+      const webhooks = [{ ...hook, url: `https://a.example/b?token=${token}` }]
+      writeFileSync(file, JSON.stringify({ ...everything, alerts: { webhooks } }))
+      return loadConfig({ config: file }, {}).settings
+    }
+    const [before, after] = [load('first'), load('second')]
+    assert.doesNotMatch(JSON.stringify(before), /first/)
+    assert.deepEqual(
+      pendingSettings(before, after).map(({ key }) => key),
+      ['alerts.webhooks'],
+    )
+    assert.deepEqual(pendingSettings(before, load('first')), [])
   })
 
   it('name the option or the variable that takes precedence', () => {

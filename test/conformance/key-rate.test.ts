@@ -75,7 +75,7 @@ for (const [name, open] of Object.entries(adapters)) {
             const key = keyOf(subject, which, keyLimits[which]!)
             const hasRoom = ofWorkspace < limit && (!key || ofKeys[which]! < key.limit)
             const decision = await limiter(index).take(subject, limit, key)
-            assert.equal(decision.accepted, hasRoom)
+            assert.equal(decision.full === undefined, hasRoom)
             if (hasRoom) ofWorkspace++
             if (hasRoom && key) ofKeys[which]!++
             const left = [[limit - ofWorkspace, limit], ...(key ? [[key.limit - ofKeys[which]!, key.limit]] : [])]
@@ -104,29 +104,29 @@ for (const [name, open] of Object.entries(adapters)) {
         tokens?.allowanceOfKey()?.remaining,
       ]
       const first = await ask(key, 100)
-      assert.deepEqual([first.accepted, left(first)], [true, [100, 50]])
+      assert.deepEqual([first.full, left(first)], [undefined, [100, 50]])
       await first.tokens?.spend(49)
       const second = await ask(key, 100)
-      assert.deepEqual([second.accepted, left(second)], [true, [51, 1]])
+      assert.deepEqual([second.full, left(second)], [undefined, [51, 1]])
       await second.tokens?.spend(30)
       const refused = await ask(key, 100)
-      assert.deepEqual([refused.accepted, left(refused)], [false, [21, 0]])
+      assert.deepEqual([refused.full?.unit, left(refused)], ['tokens', [21, 0]])
       assert.deepEqual(refused.full, { unit: 'tokens', isOfKey: true, limit: 50 })
       const third = await ask(other, 100)
-      assert.deepEqual([third.accepted, left(third)], [true, [21, 50]])
+      assert.deepEqual([third.full, left(third)], [undefined, [21, 50]])
       await third.tokens?.spend(21)
       assert.deepEqual((await ask(other, 100)).full, { unit: 'tokens', isOfKey: false, limit: 100 })
       assert.deepEqual((await ask(undefined, 100)).full, { unit: 'tokens', isOfKey: false, limit: 100 })
       // Neither a request that takes no tokens nor a caller without such a limit is refused.
       const free = await ask(other, 100, false)
-      assert.deepEqual([free.accepted, left(free)], [true, [0, 29]])
+      assert.deepEqual([free.full, left(free)], [undefined, [0, 29]])
       const unlimited = await limiter(asked).take(subject, 1000)
-      assert.deepEqual([unlimited.accepted, unlimited.tokens], [true, undefined])
+      assert.deepEqual([unlimited.full, unlimited.tokens], [undefined, undefined])
       // Requests that were refused are not counted.
       assert.equal(unlimited.allowance().remaining, 1000 - 5)
       assert.equal(
-        (await limiter(0).take(newWorkspace(), 1000, undefined, { limit: 1, key, isChecked: false })).accepted,
-        true,
+        (await limiter(0).take(newWorkspace(), 1000, undefined, { limit: 1, key, isChecked: false })).full,
+        undefined,
       )
     })
 
@@ -141,7 +141,7 @@ for (const [name, open] of Object.entries(adapters)) {
           const decisions = await Promise.all(
             Array.from({ length: asked }, (_, index) => limiter(index).take(subject, 220, key)),
           )
-          return decisions.filter((it) => it.accepted).length
+          return decisions.filter((it) => !it.full).length
         }),
       )
       assert.equal(

@@ -156,7 +156,7 @@ export default [
   },
   {
     name: 'spending-share-is-not-bounded-without-redis',
-    file: 'src/workspaces/spend-limits/redis/spend-reservations.ts',
+    file: 'src/workspaces/spend-limits/redis/reservation-state.ts',
     find: 'return isProven && held + counts.ever() + amount <= reserved',
     replace: 'return isProven && reserved >= 0n',
     tests: ['replicas/spending'],
@@ -192,7 +192,7 @@ export default [
   },
   {
     name: 'spending-over-redis-renewing-a-sum-holds-up-requests',
-    file: 'src/workspaces/spend-limits/redis/spend-reservations.ts',
+    file: 'src/workspaces/spend-limits/redis/reservation-state.ts',
     find: 'account.isReading && account.last?.spent === undefined',
     replace: 'account.isReading',
     tests: ['workspaces/redis-spending'],

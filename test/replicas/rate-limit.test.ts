@@ -54,9 +54,9 @@ describe('the rate limit of several replicas', () => {
 
   it('[R1] counts workspaces and addresses separately', async () => {
     const [one, other] = replicas.map(({ limiter }) => limiter) as [RateLimiter, RateLimiter]
-    assert.equal((await one.take({ kind: 'workspace', id: 'same' }, 1)).accepted, true)
-    assert.equal((await other.take({ kind: 'address', id: 'same' }, 1)).accepted, true)
-    assert.equal((await other.take({ kind: 'workspace', id: 'same' }, 1)).accepted, false)
+    assert.equal((await one.take({ kind: 'workspace', id: 'same' }, 1)).full, undefined)
+    assert.equal((await other.take({ kind: 'address', id: 'same' }, 1)).full, undefined)
+    assert.ok((await other.take({ kind: 'workspace', id: 'same' }, 1)).full)
   })
 
   it('[R1] is a part of the limit at each of them while Redis is unreachable', async () => {
@@ -67,7 +67,7 @@ describe('the rate limit of several replicas', () => {
     await eventually('they have noticed', () => replicas.every(({ replica }) => !replica.link.membership()))
     let accepted = 0
     for (let request = 0; request < 40; request += 1) {
-      for (const { limiter } of replicas) if ((await limiter.take(subject, 22)).accepted) accepted += 1
+      for (const { limiter } of replicas) if (!(await limiter.take(subject, 22)).full) accepted += 1
     }
     // 22 for four replicas is 5 for each.
     assert.equal(accepted, 20)

@@ -62,6 +62,9 @@ before(async () => {
       model('meta/without', { serverless: {} }),
     ],
   })
+  // Every header is sent to a caller that has a limit of tokens.
+  const limited = await weir.admin('PATCH', '/admin/v1/workspaces/default', { tokens_per_minute: 1_000_000 })
+  assert.equal(limited.status, 200, await limited.text())
   const chat = await weir.chat({})
   await chat.text()
   requestId = chat.headers.get('x-request-id') ?? ''
@@ -96,6 +99,12 @@ describe('GET /openapi.json', () => {
       for (const [status, answer] of Object.entries(operation.responses)) {
         for (const name of ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id']) {
           assert.ok(answer.headers[name], `${path} ${status} ${name}`)
+        }
+        for (const name of ['limit', 'remaining', 'reset'].flatMap((of) => [`${of}-requests`, `${of}-tokens`])) {
+          assert.match(
+            answer.headers[`x-ratelimit-${name}`]?.description ?? '',
+            /Only for a workspace or key with a limit/,
+          )
         }
       }
     }

@@ -18,7 +18,7 @@ export async function takenByMinute(
         const minute = minutes.get(resetAt) ?? { asked: 0, accepted: 0 }
         minutes.set(resetAt, minute)
         minute.asked += 1
-        if (decision.accepted) minute.accepted += 1
+        if (!decision.full) minute.accepted += 1
       }),
     )
   }

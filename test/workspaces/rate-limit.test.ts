@@ -91,7 +91,7 @@ const workspace = (id: string): RateSubject => ({ kind: 'workspace', id })
 const address = (id: string | number): RateSubject => ({ kind: 'address', id: String(id) })
 
 async function accepted(limiter: RateLimiter, subject: RateSubject, limit: number): Promise<boolean> {
-  return (await limiter.take(subject, limit)).accepted
+  return (await limiter.take(subject, limit)).full === undefined
 }
 
 async function remaining(limiter: RateLimiter, subject: RateSubject, limit: number): Promise<number> {

@@ -34,12 +34,12 @@ describe('a rate limit over a scripted Redis', () => {
     // Redis' clock is 70 s ahead.
     const call = await answer(1, 7, clock.nowMs + 70_000)
     assert.deepEqual([call?.keys, call?.values], [['weir:{rate workspace ws}'], [1, 1, 10]])
-    const { accepted, secondsLeft, allowance } = await taken
-    assert.deepEqual([accepted, secondsLeft], [true, 50])
+    const { full, secondsLeft, allowance } = await taken
+    assert.deepEqual([full, secondsLeft], [undefined, 50])
     assert.deepEqual(allowance(), { limit: 10, remaining: 3, resetAt: (clock.nowMs + 2 * MINUTE_MS) / 1000 })
     const refused = limiter.take(workspace, 10)
     await answer(0, 10, clock.nowMs)
-    assert.equal((await refused).accepted, false)
+    assert.ok((await refused).full)
   })
 
   it('[R1] is read without counting a request', async () => {
@@ -65,8 +65,8 @@ describe('a rate limit over a scripted Redis', () => {
     await refused
     lose()
     assert.equal((await limiter.peek(workspace, 11)).allowance().remaining, 1, 'a third of 11, less the two')
-    assert.equal((await limiter.take(workspace, 11)).accepted, true)
-    assert.equal((await limiter.take(workspace, 11)).accepted, false)
+    assert.equal((await limiter.take(workspace, 11)).full, undefined)
+    assert.ok((await limiter.take(workspace, 11)).full)
     clock.nowMs += MINUTE_MS
     assert.equal((await limiter.peek(workspace, 11)).allowance().remaining, 3)
   })
@@ -79,9 +79,9 @@ describe('a rate limit over a scripted Redis', () => {
     await answer(1, 1, clock.nowMs + 59_000)
     await taken
     lose()
-    assert.equal((await limiter.take(workspace, 1)).accepted, false)
+    assert.ok((await limiter.take(workspace, 1)).full)
     clock.nowMs += 1000
-    assert.equal((await limiter.take(workspace, 1)).accepted, true, 'Redis’ minute is over')
+    assert.equal((await limiter.take(workspace, 1)).full, undefined, 'Redis’ minute is over')
   })
 
   it('[R1] has a key for each of 100,000 addresses in a minute, one for the others, and one for each workspace', async () => {
@@ -104,7 +104,7 @@ describe('a rate limit over a scripted Redis', () => {
     for (const expected of [true, false]) {
       const taken = limiter.take(workspace, 2)
       sent.splice(0, 1)[0]?.fail()
-      assert.equal((await taken).accepted, expected)
+      assert.equal((await taken).full === undefined, expected)
     }
     const looked = limiter.peek(workspace, 2)
     sent.splice(0, 1)[0]?.fail()
@@ -124,9 +124,9 @@ describe('tokens per minute over a scripted Redis', () => {
     assert.deepEqual(call?.keys, ['weir:{rate workspace ws}', ...places])
     assert.deepEqual(call.values, [1, 1, 10, 100, 60])
     call.answer([1, String(clock.nowMs), 3, 40, 5])
-    const { accepted, tokens } = await taken
+    const { full, tokens } = await taken
     const [ofWorkspace, ofKey] = [tokens?.allowanceOfSubject(), tokens?.allowanceOfKey()]
-    assert.deepEqual([accepted, ofWorkspace?.remaining, ofKey?.remaining], [true, 60, 55])
+    assert.deepEqual([full, ofWorkspace?.remaining, ofKey?.remaining], [undefined, 60, 55])
     const spent = tokens?.spend(25)
     await turn()
     const [added] = sent.splice(0)
@@ -158,12 +158,12 @@ describe('tokens per minute over a scripted Redis', () => {
     assert.deepEqual(sent, [])
     const next = await limiter.take(workspace, 99, undefined, rates)
     const [ofWorkspace, ofKey] = [next.tokens?.allowanceOfSubject(), next.tokens?.allowanceOfKey()]
-    assert.deepEqual([next.accepted, ofWorkspace?.remaining, ofKey?.remaining], [true, 14, 1])
+    assert.deepEqual([next.full, ofWorkspace?.remaining, ofKey?.remaining], [undefined, 14, 1])
     await next.tokens?.spend(1)
     const refused = await limiter.take(workspace, 99, undefined, rates)
-    assert.deepEqual([refused.accepted, refused.full], [false, { unit: 'tokens', isOfKey: true, limit: 20 }])
+    assert.deepEqual(refused.full, { unit: 'tokens', isOfKey: true, limit: 20 })
     clock.nowMs += MINUTE_MS
-    assert.equal((await limiter.take(workspace, 99, undefined, rates)).accepted, true)
+    assert.equal((await limiter.take(workspace, 99, undefined, rates)).full, undefined)
   })
 })
 
@@ -181,27 +181,27 @@ describe('the addresses of one minute', () => {
     let now = 0
     const limiter = memoryRateLimiter({ now: () => now, monotonic: () => 0 })
     for (let index = 0; index <= 100_000; index += 1) await limiter.take(address(String(index)), 1)
-    assert.equal((await limiter.take(address('new'), 1)).accepted, false)
+    assert.ok((await limiter.take(address('new'), 1)).full)
     now = MINUTE_MS
     await limiter.take(address('other'), 1)
-    assert.equal((await limiter.take(address('new'), 1)).accepted, true)
+    assert.equal((await limiter.take(address('new'), 1)).full, undefined)
   })
 
   it('[R1] have a count each in memory up to 100,000, and one for the rest; workspaces are not affected', async () => {
     const limiter = memoryRateLimiter({ now: () => 0, monotonic: () => 0 })
     for (let index = 0; index < 100_000; index += 1) await limiter.take(address(String(index)), 2)
-    assert.equal((await limiter.take(address('99999'), 2)).accepted, true)
-    assert.equal((await limiter.take(address('99999'), 2)).accepted, false)
+    assert.equal((await limiter.take(address('99999'), 2)).full, undefined)
+    assert.ok((await limiter.take(address('99999'), 2)).full)
     assert.deepEqual(
       [
-        (await limiter.take(address('x'), 2)).accepted,
-        (await limiter.take(address('y'), 2)).accepted,
-        (await limiter.take(address('z'), 2)).accepted,
+        (await limiter.take(address('x'), 2)).full === undefined,
+        (await limiter.take(address('y'), 2)).full === undefined,
+        (await limiter.take(address('z'), 2)).full === undefined,
       ],
       [true, true, false],
     )
     const taken = await limiter.take(workspace, 3)
-    assert.deepEqual([taken.accepted, taken.secondsLeft], [true, 59])
+    assert.deepEqual([taken.full, taken.secondsLeft], [undefined, 59])
     assert.deepEqual(taken.allowance(), { limit: 3, remaining: 2, resetAt: 60 })
   })
 })

@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import type { AlarmClock } from '../../src/shared/clock.ts'
+import type { SpendingKey } from '../../src/workspaces/spend-limits/spending.ts'
 import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
 import { spendScripts } from '../../src/workspaces/spend-limits/redis/account-scripts.ts'
 import { redisSpending } from '../../src/workspaces/spend-limits/redis/spending.ts'
@@ -18,6 +19,7 @@ interface SentReport {
   readonly replica: string
   readonly epoch: string
   readonly turn: number
+  readonly opening: number
   readonly month: string
   readonly next_month: string
   readonly held: string
@@ -40,7 +42,7 @@ function flat(text: string): SentReport {
 /** An answer about one account. */
 function told({ quiet = 0, decisions = '', ...about }: { quiet?: number; decisions?: string }): string {
   const account = { generation: 1, spent: '0', held: '0', unread: {}, known: {}, ...about }
-  return JSON.stringify({ state: 'told', quiet, decisions, accounts: [account] })
+  return JSON.stringify({ state: 'applied', quiet, decisions, accounts: [account] })
 }
 
 /** One replica that keeps the limit of one workspace, on a Redis and a database that the test plays. */
@@ -103,9 +105,9 @@ async function stage(
       hand.advance(ms)
       await turn()
     },
-    hold(most: bigint) {
+    hold(most: bigint, key?: SpendingKey) {
       const outcome = { kind: 'waiting', message: '' }
-      const hold = spending.hold(state.workspace, most)
+      const hold = spending.hold(state.workspace, most, key)
       hold.then(
         () => (outcome.kind = 'held'),
         (error: { code: string; message: string }) =>
@@ -189,7 +191,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     const { join, hold, answer, next, heartbeat, lose } = await stage(t)
     join()
     const { outcome } = hold(10n)
-    next(spendScripts.reserve).answer(JSON.stringify({ state: 'unknown' }))
+    next(spendScripts.reserve).answer(JSON.stringify({ state: 'ignored' }))
     await turn()
     assert.equal(outcome.kind, 'waiting')
     heartbeat()
@@ -589,5 +591,115 @@ describe('a replica that leaves', () => {
     assert.ok(!isClosed)
     await pass(1)
     await closed
+  })
+})
+
+describe('the account of a key that no request uses', () => {
+  const key: SpendingKey = { id: 'key', perMonth: 100n }
+  const HOUR_MS = 3_600_000
+
+  /** A request of the key that cost nothing has ended, and Redis has that. Returns the number of the opening. */
+  async function useOnce({ hold, answer }: Awaited<ReturnType<typeof stage>>): Promise<number> {
+    const { hold: held } = hold(30n, key)
+    await answer()
+    const it = await held
+    it.settle(0n)
+    return (await answer()).opening
+  }
+
+  it('is closed an hour after its last report, and opened again under another number', async (t) => {
+    const here = await stage(t, { spendLimit: null })
+    here.join()
+    const first = await useOnce(here)
+    await here.pass(HOUR_MS - 1)
+    here.heartbeat()
+    assert.equal(await useOnce(here), first, 'a millisecond earlier it is the same')
+    await here.pass(HOUR_MS)
+    here.heartbeat()
+    assert.notEqual(await useOnce(here), first)
+  })
+
+  it('is not reported again when it is closed', async (t) => {
+    const here = await stage(t, { spendLimit: null })
+    here.join()
+    await useOnce(here)
+    await here.pass(HOUR_MS)
+    here.heartbeat()
+    here.lose()
+    here.join({ epoch: 'two', incarnation: 2 })
+    assert.deepEqual(here.sent, [])
+  })
+
+  for (const most of [30n, 0n]) {
+    it(`stays while a request runs that may cost ${most}`, async (t) => {
+      const here = await stage(t, { spendLimit: null })
+      here.join()
+      const first = await useOnce(here)
+      const { hold: held } = here.hold(most, key)
+      if (most > 0n) await here.answer()
+      const running = await held
+      await here.pass(HOUR_MS)
+      here.heartbeat()
+      if (most > 0n) await here.answer()
+      running.settle(7n)
+      const { opening, counts } = await here.answer()
+      assert.deepEqual([opening, Object.values(counts)], [first, [['7', '0']]])
+    })
+  }
+
+  it('is closed after a request that was refused', async (t) => {
+    const here = await stage(t, { spendLimit: null })
+    here.join()
+    const first = await useOnce(here)
+    const { outcome } = here.hold(200n, key)
+    await here.answer({ decisions: '0' })
+    assert.equal(outcome.kind, 'spend_limit_exceeded')
+    await here.pass(HOUR_MS)
+    here.heartbeat()
+    assert.notEqual(await useOnce(here), first)
+  })
+
+  it('stays until the database has what was settled, and Redis knows that', async (t) => {
+    const here = await stage(t, { spendLimit: null })
+    here.join()
+    const { hold: held } = here.hold(30n, key)
+    await here.answer()
+    ;(await held).settle(25n)
+    const { opening: first } = await here.answer()
+    await here.pass(HOUR_MS)
+    here.heartbeat()
+    here.deliveries[0]?.resolve(true)
+    await turn()
+    here.next(spendScripts.reserve).fail()
+    await here.pass(HOUR_MS)
+    here.heartbeat()
+    const delivered = await here.answer()
+    assert.deepEqual([delivered.opening, Object.values(delivered.counts)], [first, [['25', '25']]])
+    await here.pass(HOUR_MS)
+    here.heartbeat()
+    assert.notEqual(await useOnce(here), first)
+  })
+
+  it('stays while Redis has not answered, and while a sum is read', async (t) => {
+    const here = await stage(t, { spendLimit: null })
+    here.join()
+    const first = await useOnce(here)
+    const { outcome } = here.hold(30n, key)
+    await here.pass(HOUR_MS)
+    here.heartbeat()
+    await here.answer()
+    assert.equal(outcome.kind, 'waiting', 'the answer is older than the lease')
+    here.heartbeat()
+    const asked = await here.answer({ decisions: '?', spent: undefined, unread: { [month.from]: {} } })
+    assert.equal(asked.opening, first)
+    await here.pass(HOUR_MS)
+    here.heartbeat()
+    await here.answer({ spent: undefined, unread: { [month.from]: {} } })
+    here.reads[0]?.answer(0n)
+    await turn()
+    here.next(spendScripts.checkpoint).answer(1)
+    await turn()
+    assert.equal((await here.answer()).opening, first)
+    assert.equal(outcome.kind, 'held')
   })
 })

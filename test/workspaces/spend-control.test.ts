@@ -64,7 +64,7 @@ describe('where spend limits are enforced', () => {
     const account = { generation: 1, spent: '0', held: '0', unread: {}, known: {} }
     async function answered(decisions: string): Promise<{ counts: Record<string, [string, string]> }> {
       const call = scripted.next(spendScripts.reserve)
-      call.answer(JSON.stringify({ state: 'told', quiet: 0, decisions, accounts: [account] }))
+      call.answer(JSON.stringify({ state: 'applied', quiet: 0, decisions, accounts: [account] }))
       await turn()
       await turn()
       return firstReport(call) as { counts: Record<string, [string, string]> }

@@ -120,7 +120,7 @@ describe('tokens per minute', () => {
     assert.deepEqual([streamed.status, streamed.headers.get('x-ratelimit-limit-tokens')], [200, '1'])
     assert.match(await streamed.text(), /\[DONE\]/)
     const { message, headers } = await refusal(weir.chat({}, { key }))
-    assert.match(message, /: this API key may use 1 tokens per minute\. /)
+    assert.match(message, /: this API key may use 1 token per minute\. /)
     assert.equal(headers.get('x-ratelimit-limit-tokens'), '1')
     const [ofKey, before] = await ownKey(key)
     assert.deepEqual(ofKey, [1, 1, 0])

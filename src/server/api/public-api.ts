@@ -3,6 +3,7 @@ import { recorded, type Doer } from '../../operate/audit/recorded.ts'
 import { personText } from '../../workspaces/sessions/session-store.ts'
 import type { SignedIn, WorkspaceSessions } from '../../workspaces/sessions/workspace-sessions.ts'
 import { isWellFormedKey } from '../../workspaces/keys/api-key.ts'
+import { counted } from '../../shared/counts.ts'
 import { ApiError } from '../../shared/errors.ts'
 import { reasonOf } from '../../billing/refused-requests/refusals.ts'
 import type { Caller } from '../../workspaces/workspace.ts'
@@ -116,7 +117,8 @@ export function publicApi(parts: PublicParts): Application {
     const { full, secondsLeft } = decision
     if (!full) return
     const whose = full.isOfKey ? 'this API key' : (owner ?? 'your address without a valid key')
-    const allowed = full.unit === 'requests' ? `may send ${full.limit}` : `may use ${full.limit} tokens per minute`
+    const allowed =
+      full.unit === 'requests' ? `may send ${full.limit}` : `may use ${counted(full.limit, 'token')} per minute`
     throw new ApiError(
       'rate_limit_exceeded',
       `Too many ${full.unit} in this minute: ${whose} ${allowed}. Try again in ${secondsLeft} s.`,

@@ -1,6 +1,25 @@
 import type { ApiDescription } from '../openapi.ts'
 import { BASE } from '../key-route.ts'
 
+/** By the names of OpenAI's API. */
+function headersForSdks(unit: string, atStart: string): ApiDescription['headers'] {
+  const whom = 'Only for a workspace or key with a limit of tokens per minute.'
+  return {
+    [`x-ratelimit-limit-${unit}`]: {
+      description: `${atStart} allowed per minute. ${whom}`,
+      schema: { type: 'integer' },
+    },
+    [`x-ratelimit-remaining-${unit}`]: {
+      description: `${atStart} left in the current minute. ${whom}`,
+      schema: { type: 'integer' },
+    },
+    [`x-ratelimit-reset-${unit}`]: {
+      description: `The time until the next minute starts, such as 12s. ${whom}`,
+      schema: { type: 'string' },
+    },
+  }
+}
+
 /** What the documentation says about the public API as a whole. */
 export const publicDescription: ApiDescription = {
   title: 'Weir',
@@ -17,6 +36,8 @@ export const publicDescription: ApiDescription = {
     'X-RateLimit-Limit': { description: 'Requests allowed per minute.', schema: { type: 'integer' } },
     'X-RateLimit-Remaining': { description: 'Requests left in the current minute.', schema: { type: 'integer' } },
     'X-RateLimit-Reset': { description: 'When the next minute starts, in Unix seconds.', schema: { type: 'integer' } },
+    ...headersForSdks('requests', 'Requests'),
+    ...headersForSdks('tokens', 'Tokens'),
     'X-Request-Id': { description: 'Identifies the request in logs and in the ledger.', schema: { type: 'string' } },
   },
   errors: ['missing_api_key', 'invalid_api_key', 'rate_limit_exceeded', 'internal_error', 'service_unavailable'],

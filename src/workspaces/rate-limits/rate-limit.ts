@@ -56,9 +56,7 @@ export interface TokenView {
 }
 
 export interface RateDecision extends RateView {
-  /** False when a window has no room for the request. */
-  readonly accepted: boolean
-  /** The window without room, if there is one. */
+  /** The window without room for the request. undefined: the request was counted. */
   readonly full: FullWindow | undefined
   /** Seconds until the window ends, for Retry-After. */
   readonly secondsLeft: number
@@ -199,7 +197,7 @@ export function memoryRateLimiter(clock: Clock): RateLimiter {
         counts[kind].set(id, take(counts[kind].get(id), limit, now).held)
         if (key) counts.key.set(key.id, take(counts.key.get(key.id), key.limit, now).held)
       }
-      return { accepted: !full, full, secondsLeft: secondsLeft(now), ...view }
+      return { full, secondsLeft: secondsLeft(now), ...view }
     },
     peek: async (subject, limit) => viewOf(subject, limit),
   }

@@ -74,7 +74,7 @@ export function redisRateLimiter(link: RedisLink, clock: Clock): RateLimiter {
       },
     )
     const full = accepted === 1 ? undefined : fullWindow(view, tokens)
-    return { accepted: accepted === 1, full, secondsLeft: secondsLeft(nowMs), ...view }
+    return { full, secondsLeft: secondsLeft(nowMs), ...view }
   }
 
   return {
@@ -82,7 +82,7 @@ export function redisRateLimiter(link: RedisLink, clock: Clock): RateLimiter {
       if (link.membership()) {
         try {
           const decision = await callScript(subject, limit, 1, key, tokens)
-          if (!decision.accepted) return decision
+          if (decision.full) return decision
           // Also count locally, in case Redis becomes unreachable within this minute.
           const unlimited = key && { id: key.id, limit: Infinity }
           const local = await own.take(subject, Infinity, unlimited, tokens && { ...tokens, isChecked: false })

@@ -32,6 +32,7 @@ interface Account {
 
 interface ReplicaState {
   readonly turn: number
+  readonly opening: number
   readonly month: number
   readonly held: bigint
   readonly settled: bigint
@@ -63,10 +64,11 @@ async function openAccount(redis: Redis, breakLua: (name: string, lua: string) =
     report(replica, state = {}) {
       const turn = state.turn ?? (turns.get(replica) ?? 0) + 1
       turns.set(replica, Math.max(turn, turns.get(replica) ?? 0))
-      const { month = MONTH, held = 0n, settled = 0n, delivered = 0n, want = 0n, predecessor = '' } = state
+      const { opening = 1, month = MONTH, held = 0n, settled = 0n, delivered = 0n, want = 0n } = state
       const limits = [{ account: 0, limit: LIMIT }]
       const report = {
         name: 'ws',
+        opening,
         month,
         nextMonth: month === MONTH ? NEXT_MONTH : NEXT_MONTH + 1,
         held,
@@ -77,7 +79,7 @@ async function openAccount(redis: Redis, breakLua: (name: string, lua: string) =
       return accounts.reserve(member, {
         replica,
         owner: `journal of ${replica}`,
-        predecessor,
+        predecessor: state.predecessor ?? '',
         turn,
         accounts: [report],
         pending: want > 0n ? [{ amount: want, limits }] : [],
@@ -185,6 +187,41 @@ const stories: readonly Story[] = [
       await checkpoint(asked, 50n)
       assert.equal(isHeld(await report('successor', { predecessor: 'journal of dead', want: 51n })), false)
       assert.equal(isHeld(await report('successor', { predecessor: 'journal of dead', want: 50n })), true)
+    },
+  },
+  {
+    name: 'the totals of an account that was closed and is opened again begin anew',
+    script: 'reserve',
+    find: 'if me then forget(account, sent.replica) end',
+    replace: '',
+    async tell({ report, checkpoint }) {
+      await checkpoint(await report('one'), 0n)
+      await report('one', { settled: 60n, delivered: 60n })
+      // Closed. The database has the 60, and the sum that Redis has does not.
+      const asked = await report('one', { opening: 2, want: 100n })
+      assert.equal(isHeld(asked), undefined, 'the sum is read again')
+      await checkpoint(asked, 60n)
+      assert.equal(isHeld(await report('one', { opening: 2, want: 41n })), false)
+      assert.equal(isHeld(await report('one', { opening: 2, want: 40n })), true)
+    },
+  },
+  {
+    name: 'a sum that was read before an account was opened again is not combined with its new totals',
+    script: 'reserve',
+    find: '  account.generation = account.generation + 1\nend\n\nlocal function take_members',
+    replace: 'end\n\nlocal function take_members',
+    async tell({ report, checkpoint }) {
+      await report('other')
+      await report('one', { settled: 60n, delivered: 60n })
+      const asked = await report('other')
+      // The sum is read now: 60. Before it is sent, the account is closed and opened again.
+      await report('one', { opening: 2 })
+      await checkpoint(asked, 60n)
+      const again = await report('other', { want: 41n })
+      assert.equal(isHeld(again), undefined, 'the sum is read again')
+      await checkpoint(again, 60n)
+      assert.equal(isHeld(await report('other', { want: 41n })), false)
+      assert.equal(isHeld(await report('other', { want: 40n })), true)
     },
   },
   {

@@ -4,7 +4,7 @@ import type { PicoAud } from '../../../src/shared/money/money.ts'
 import { sydneyMonth } from '../../../src/shared/money/sydney-time.ts'
 import type { Workspace } from '../../../src/workspaces/workspace.ts'
 import type { AlarmClock } from '../../../src/shared/clock.ts'
-import type { SpendingHold } from '../../../src/workspaces/spend-limits/spending.ts'
+import type { SpendingHold, SpendingKey } from '../../../src/workspaces/spend-limits/spending.ts'
 import type { UsageStore } from '../../../src/billing/usage/usage-store.ts'
 import type { LinkFollower, Membership, RedisLink } from '../../../src/cluster/redis/link.ts'
 import type { Script } from '../../../src/cluster/redis/script.ts'
@@ -61,9 +61,29 @@ interface UnderWay {
 /** Amounts whose sums have more digits than a number in Lua. */
 export const UNIT = 1_000_000_007_000_003n
 export const LIMIT = 100n * UNIT
-const workspace = { id: 'ws', name: 'w', spendLimit: { amount: LIMIT, isSoft: false } } as Workspace
 
-export async function simulatedReplica(owner: string, skewMs: number, machine: Machine): Promise<SimulatedReplica> {
+/** What has the limit. */
+export interface Limited {
+  readonly workspace: Workspace
+  readonly key?: SpendingKey
+}
+
+const unlimited = { id: 'ws', name: 'w', spendLimit: null } as Workspace
+export const limitedWorkspace: Limited = { workspace: { ...unlimited, spendLimit: { amount: LIMIT, isSoft: false } } }
+export const limitedKey: Limited = { workspace: unlimited, key: { id: 'key', perMonth: LIMIT } }
+
+export interface ReplicaOptions {
+  readonly owner: string
+  readonly skewMs: number
+  readonly limited: Limited
+  /** How long the account of a key is kept that no request uses. */
+  readonly idleMs: number
+}
+
+export async function simulatedReplica(
+  { owner, skewMs, limited: { workspace, key }, idleMs }: ReplicaOptions,
+  machine: Machine,
+): Promise<SimulatedReplica> {
   let starts = 0
   let process = await start()
   let journal: { month: number; amount: PicoAud }[] = []
@@ -116,6 +136,7 @@ export async function simulatedReplica(owner: string, skewMs: number, machine: M
       workspace: () => workspace,
       delivered: () => new Promise((resolve) => waitingForDelivery.push({ resolve })),
       events: { limitReached() {} },
+      idleMs,
     })
     return {
       spending,
@@ -185,7 +206,7 @@ export async function simulatedReplica(owner: string, skewMs: number, machine: M
     async arrive(most) {
       if (!isAlive) return 'unavailable'
       const here = process
-      const outcome = await here.spending.hold(workspace, most).then(
+      const outcome = await here.spending.hold(workspace, most, key).then(
         (hold): Outcome => {
           // It may have died since.
           if (isAlive && here === process) here.running.set(++arrivals, { hold, most })

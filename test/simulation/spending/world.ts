@@ -3,9 +3,17 @@ import { Redis } from 'ioredis'
 import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import type { PicoAud } from '../../../src/shared/money/money.ts'
 import { sydneyMonth } from '../../../src/shared/money/sydney-time.ts'
-import { luaBeside, type Script } from '../../../src/cluster/redis/script.ts'
+import { luaBeside } from '../../../src/cluster/redis/script.ts'
 import { accountScripts, spendScripts } from '../../../src/workspaces/spend-limits/redis/account-scripts.ts'
-import { LIMIT, simulatedReplica, UNIT, type Machine, type SimulatedReplica } from './replica.ts'
+import {
+  LIMIT,
+  limitedWorkspace,
+  simulatedReplica,
+  UNIT,
+  type Limited,
+  type Machine,
+  type SimulatedReplica,
+} from './replica.ts'
 
 /** In the place of outside.lua: the simulation's clock. */
 const simulated = "local function clock() return tonumber(redis.call('GET', 'simulated:now')) end"
@@ -25,41 +33,57 @@ export interface Happenings {
   losses: number
   cuts: number
   months: number
+  /** Calls about an account that its replica had closed before. */
+  reopened: number
 }
 
+export interface SimulationOptions {
+  /** By default a workspace. */
+  readonly limited?: Limited
+  /** Changes the scripts of all replicas. */
+  breakLua?(name: string, lua: string): string
+  /** The scripts of the former version. Every other replica runs them, and closes no accounts. */
+  formerLua?(name: string, lua: string): string
+}
+
+/** Much shorter than in reality, so that accounts are closed in the midst of everything else. */
+const IDLE_MS = 600
+/** As long as an account is polled after its last use. */
+const POLLED_MS = 5000
+
 /**
- * Several replicas of one workspace with a hard limit, on the real scripts and in virtual time. Everything that can be
- * late or lost is: calls, their answers, sums that are read, rows on their way to the database, processes, Redis' data.
+ * Several replicas of one workspace or key with a hard limit, on the real scripts and in virtual time. Everything that can
+ * be late or lost is: calls, their answers, sums that are read, rows on their way to the database, processes, Redis' data.
  * After every step, no month may have more than its limit in rows and in requests that run.
  */
 export async function simulateSpending(
   socket: string,
   seed: number,
   steps: number,
-  breakLua = (_name: string, lua: string): string => lua,
+  { limited = limitedWorkspace, breakLua = (_name, lua) => lua, formerLua }: SimulationOptions = {},
 ): Promise<Happenings> {
   const random = seededRandom(seed)
   const below = (count: number): number => Math.floor(random() * count)
   const pick = <Item>(items: readonly Item[]): Item | undefined => items[below(items.length)]
   const redis = new Redis({ path: socket, protocol: 2 })
-  const broken = accountScripts((name) => (name === 'outside' ? simulated : breakLua(name, luaBeside(source, name))))
-  const running = new Map<Script, Script>([
-    [spendScripts.reserve, broken.reserve],
-    [spendScripts.checkpoint, broken.checkpoint],
-  ])
-  const happenings = { held: 0, refused: 0, unavailable: 0, crashes: 0, losses: 0, cuts: 0, months: 0 }
+  const scriptsWith = (change: typeof breakLua) =>
+    accountScripts((name) => (name === 'outside' ? simulated : change(name, luaBeside(source, name))))
+  const [present, former] = [scriptsWith(breakLua), scriptsWith(formerLua ?? breakLua)]
+  const happenings = { held: 0, refused: 0, unavailable: 0, crashes: 0, losses: 0, cuts: 0, months: 0, reopened: 0 }
 
   // Shortly before a month ends, with clocks that differ.
   let nowMs = sydneyMonth(Date.UTC(2026, 10, 15)).to - 20_000
   let epoch = 0
   /** The rows of the database, by month. */
   const database = new Map<number, PicoAud>()
-  const machine: Machine = {
+  const machineOf = (scripts: typeof present): Machine => ({
     nowMs: () => nowMs,
     leaseMs: LEASE_MS,
     database,
     async execute(script, keys, values) {
-      const { sha } = running.get(script)!
+      const { sha } = script === spendScripts.reserve ? scripts.reserve : scripts.checkpoint
+      const { accounts = [] } = JSON.parse(String(values[0])) as { accounts?: readonly { opening: number }[] }
+      if (accounts.some(({ opening }) => opening > (limited.key ? 2 : 1))) happenings.reopened += 1
       const [, answer] = (await redis
         .pipeline()
         .set('simulated:now', nowMs)
@@ -72,7 +96,7 @@ export async function simulateSpending(
     told(outcome) {
       happenings[outcome] += 1
     },
-  }
+  })
   // Some worlds are full of rows, others of requests that run.
   const [fullEvery, partPercent] = pick([
     [2, 100],
@@ -166,7 +190,10 @@ export async function simulateSpending(
   }
 
   async function loadScripts(): Promise<void> {
-    for (const script of running.values()) await redis.script('LOAD', script.lua)
+    for (const { reserve, checkpoint } of [present, former]) {
+      await redis.script('LOAD', reserve.lua)
+      await redis.script('LOAD', checkpoint.lua)
+    }
     await redis.set('simulated:now', nowMs)
   }
 
@@ -176,6 +203,20 @@ export async function simulateSpending(
       const value = await redis.dumpBuffer(key)
       if (value) snapshot[key] = value
     }
+  }
+
+  /** A replica has no requests for so long that it closes its account, unless something is not delivered. */
+  async function fallIdle(replica: SimulatedReplica): Promise<void> {
+    while (replica.heldByRunning() > 0n) replica.settle(below(partPercent))
+    const steps = [
+      () => replica.deliverAll(),
+      async () => replica.heartbeat(),
+      () => replica.ship(),
+      () => replica.deliverAll(),
+    ]
+    for (const step of [...steps, ...steps]) if (below(16) > 0) await step()
+    await pass(POLLED_MS + IDLE_MS)
+    replica.heartbeat()
   }
 
   async function pass(ms: number): Promise<void> {
@@ -199,6 +240,7 @@ export async function simulateSpending(
     { weight: 2, act: (it) => it.isJoined && (happenings.cuts++, it.cut()) },
     { weight: 1, act: (it) => it.isAlive && (happenings.crashes++, it.crash(below(2) === 0)) },
     { weight: 6, act: (it) => it.restart() },
+    { weight: limited.key ? 12 : 0, act: (it) => it.isAlive && fallIdle(it) },
     { weight: 1, act: takeSnapshot },
     { weight: 1, act: correct },
     { weight: 1, act: () => below(2) === 0 && lose(below(2) === 0) },
@@ -212,7 +254,11 @@ export async function simulateSpending(
     await loadScripts()
     await beginEpoch()
     for (const [index, skewMs] of skews.entries()) {
-      const replica = await simulatedReplica(`owner-${index}`, skewMs, machine)
+      const isFormer = formerLua !== undefined && index % 2 === 1
+      const replica = await simulatedReplica(
+        { owner: `owner-${index}`, skewMs, limited, idleMs: isFormer ? Infinity : IDLE_MS },
+        machineOf(isFormer ? former : present),
+      )
       replicas.push(replica)
       replica.join(membership())
     }

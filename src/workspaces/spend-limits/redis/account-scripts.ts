@@ -30,6 +30,8 @@ export interface JournalOwners {
 export interface AccountReport {
   /** The name of the account. */
   readonly name: string
+  /** The number of this opening of the account, which differs from that of every earlier one in this replica. */
+  readonly opening: number
   /** The start of the current month by this replica's clock, and of the next one. For a daily limit, of days. */
   readonly month: number
   readonly nextMonth: number
@@ -80,7 +82,7 @@ export interface ReserveAnswer {
 }
 
 interface SentAnswer {
-  readonly state: 'told' | 'unknown'
+  readonly state: 'applied' | 'ignored'
   readonly quiet: number
   readonly decisions: string
   readonly accounts: readonly {
@@ -108,6 +110,7 @@ export function remoteAccounts(link: Pick<RedisLink, 'run'>) {
         ...sender,
         epoch,
         accounts: accounts.map((report) => ({
+          opening: report.opening,
           month: String(report.month),
           next_month: String(report.nextMonth),
           held: String(report.held),
@@ -125,7 +128,7 @@ export function remoteAccounts(link: Pick<RedisLink, 'run'>) {
       })
       const keys = keysOf(accounts.map(({ name }) => name))
       const answer = JSON.parse((await link.run(spendScripts.reserve, keys, [text])) as string) as SentAnswer
-      if (answer.state === 'unknown') return undefined
+      if (answer.state === 'ignored') return undefined
       return {
         quietMs: answer.quiet,
         decisions: Array.from(answer.decisions, (it) => (it === '?' ? undefined : Number(it))),

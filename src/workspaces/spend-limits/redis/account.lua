@@ -12,7 +12,7 @@
 local sent = cjson.decode(ARGV[1])
 local epoch = redis.call('HMGET', KEYS[1], 'epoch', 'quiet_until')
 -- The replica has not noticed yet that Redis lost its data.
-if epoch[1] ~= sent.epoch then return cjson.encode({ state = 'unknown' }) end
+if epoch[1] ~= sent.epoch then return cjson.encode({ state = 'ignored' }) end
 local now = clock()
 local quiet = math.max(0, math.ceil(tonumber(epoch[2]) / 1000) - now)
 

@@ -2,7 +2,7 @@
 -- begins, is raised or is settled, and once a second. Sent: epoch, replica, owner (of its journal), predecessor (the owner of
 -- the journal that it found and delivered to the database when it started), turn (the sequence number of this call),
 -- accounts (a report for each) and wants (the reservations, each with its amount and its limits: the number of an account,
--- and the limit there). Report: month, next_month, held, counts (S and P of each month), limit (reported when it is
+-- and the limit there). Report: opening (see take_opening), month, next_month, held, counts (S and P of each month), limit (reported when it is
 -- reached), known (in the first call of an epoch: the last known state of the other replicas).
 -- Each report is complete, so it replaces the one before it, and a late or repeated one changes nothing.
 -- Returns for each reservation how many of its limits have room, in their order and up to the first without: if all have
@@ -22,6 +22,16 @@ local function forget(account, name)
   account.members[name] = nil
   for _, it in pairs(account.months) do it.counts[name] = nil end
   if is_counted then forget_sums(account) end
+end
+
+-- A replica closes an idle account when the database has everything that it settled there. When it opens the account again,
+-- its totals begin at nothing, under a new number of the opening. The former totals are dropped, and a sum that is being
+-- read must not be combined with them: a checkpoint would subtract the former P from the new S.
+local function take_opening(account, report)
+  local me = account.members[sent.replica]
+  if me and me.opening == report.opening then return end
+  if me then forget(account, sent.replica) end
+  account.generation = account.generation + 1
 end
 
 local function take_members(account, report)
@@ -50,8 +60,8 @@ local function take_members(account, report)
   end
 
   account.members[sent.replica] = {
-    owner = sent.owner, predecessor = sent.predecessor, turn = sent.turn, heard = now, month = report.month,
-    next_month = report.next_month, held = report.held,
+    owner = sent.owner, predecessor = sent.predecessor, turn = sent.turn, opening = report.opening, heard = now,
+    month = report.month, next_month = report.next_month, held = report.held,
   }
 end
 
@@ -87,7 +97,8 @@ local taken = {}
 for index, report in ipairs(sent.accounts) do
   local account = opened(KEYS[index + 1])
   local me = account.members[sent.replica]
-  if me and me.turn >= sent.turn then return cjson.encode({ state = 'unknown' }) end
+  if me and me.turn >= sent.turn then return cjson.encode({ state = 'ignored' }) end
+  take_opening(account, report)
   take_members(account, report)
   local is_begun = take_counts(account, report)
   -- A request that begins in this month may be settled in the next one, which other replicas may have entered already.
@@ -188,4 +199,4 @@ for index, it in ipairs(taken) do
   answers[index] = answer_about(it)
   save(KEYS[index + 1], it.account)
 end
-return cjson.encode({ state = 'told', quiet = quiet, decisions = table.concat(decisions), accounts = answers })
+return cjson.encode({ state = 'applied', quiet = quiet, decisions = table.concat(decisions), accounts = answers })

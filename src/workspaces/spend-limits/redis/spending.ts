@@ -7,7 +7,8 @@ import type { UsageStore } from '../../../billing/usage/usage-store.ts'
 import type { RedisLink } from '../../../cluster/redis/link.ts'
 import { keySum, limitExceeded, limitHeaders, monthSum, monthSums, type LimitKind } from '../limit.ts'
 import { spendScripts, type JournalOwners } from './account-scripts.ts'
-import { openSpendReservations, type HardLimit, type SpendAccount } from './spend-reservations.ts'
+import type { HardLimit, SpendAccount } from './reservation-state.ts'
+import { openSpendReservations } from './spend-reservations.ts'
 
 export interface RedisSpendingParts {
   readonly link: RedisLink
@@ -20,6 +21,8 @@ export interface RedisSpendingParts {
   /** Resolves with true when the database has every row settled before the call. */
   delivered(): Promise<boolean>
   readonly events: SpendEvents
+  /** How long the accounts of a key are kept that no request uses. */
+  readonly idleMs?: number
 }
 
 export interface RedisSpending extends Spending, SpendView {
@@ -29,12 +32,31 @@ export interface RedisSpending extends Spending, SpendView {
 
 /** If the database is down when this replica stops, the next start of the replica reports the delivery. */
 const LAST_DELIVERY_MS = 2000
+/**
+ * As long as other replicas remember what this one last held, in case Redis loses its data: they must have forgotten it,
+ * because a closed account is not reported again. An account takes about 5 KB.
+ */
+const IDLE_MS = 3_600_000
+
+/** The account for a limit of a key. */
+interface KeyAccount {
+  readonly account: SpendAccount
+  /** How many requests use it. It has their reservations, or will have their cost. */
+  users: number
+}
+
+/** A hard limit of a request: of its workspace, or of its key. */
+interface RequestLimit extends HardLimit {
+  readonly kind: LimitKind
+  readonly ofKey?: KeyAccount
+}
 
 /** The accounts of a workspace and of its keys that have had a limit. Their reservations are made together. */
 interface WorkspaceAccounts {
   readonly reservations: ReturnType<typeof openSpendReservations>
   readonly ofWorkspace: SpendAccount
-  readonly ofKeys: Map<string, Partial<Record<'day' | 'month', SpendAccount>>>
+  /** By the id of the key and the kind of limit. */
+  readonly ofKeys: Map<string, KeyAccount>
 }
 
 /**
@@ -42,7 +64,7 @@ interface WorkspaceAccounts {
  * See docs/decisions/2026-11-16-spend-limits.md.
  */
 export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpending> {
-  const { link, clock, store, journal, events } = parts
+  const { link, clock, store, journal, events, idleMs = IDLE_MS } = parts
   const workspaces = new Map<string, WorkspaceAccounts>()
   const thisMonth = (): Month => sydneyMonth(clock.now())
   /** For response headers before the first answer of Redis. */
@@ -56,6 +78,7 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
     lost: () => workspaces.forEach(({ reservations }) => reservations.lost()),
     heartbeat() {
       for (const account of limitedAccounts()) if (account.isInUse()) void account.sync()
+      closeIdle()
       delivering ??= deliverAll().finally(() => (delivering = undefined))
     },
     receive() {},
@@ -84,25 +107,38 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
     return accounts
   }
 
-  /** The account for a limit of a key. It stays when the limit is removed, because the limit may be set again. */
-  function keyAccount(workspaceId: string, keyId: string, kind: 'day' | 'month'): SpendAccount {
+  /** It stays when the limit is removed, because the limit may be set again. */
+  function keyAccount(workspaceId: string, keyId: string, kind: 'day' | 'month'): KeyAccount {
     const { reservations, ofKeys } = accountsOf(workspaceId)
-    const ofKey = ofKeys.get(keyId) ?? {}
-    ofKeys.set(keyId, ofKey)
+    const name = `${keyId} ${kind}`
+    let ofKey = ofKeys.get(name)
+    if (ofKey) return ofKey
     const periodAt = kind === 'day' ? sydneyDayPeriod : sydneyMonth
-    return (ofKey[kind] ??= reservations.open(`${workspaceId} ${keyId} ${kind}`, {
+    const account = reservations.open(`${workspaceId} ${name}`, {
       periodAt,
       readSpent: (from) => keySum(store, keyId, periodAt(from)),
       isLimited: () => true,
       limit: () => undefined,
       limitReached() {},
-    }))
+    })
+    ofKey = { account, users: 0 }
+    ofKeys.set(name, ofKey)
+    return ofKey
+  }
+
+  /** The database has what closed accounts counted. */
+  function closeIdle(): void {
+    for (const { reservations, ofKeys } of workspaces.values()) {
+      for (const [name, { account, users }] of ofKeys) {
+        if (users === 0 && reservations.close(account, idleMs)) ofKeys.delete(name)
+      }
+    }
   }
 
   function* limitedAccounts(): Generator<SpendAccount> {
     for (const [id, { ofWorkspace, ofKeys }] of workspaces) {
       if (hasLimit(id)) yield ofWorkspace
-      for (const ofKey of ofKeys.values()) yield* Object.values(ofKey)
+      for (const { account } of ofKeys.values()) yield account
     }
   }
 
@@ -111,7 +147,7 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
     const limited = new Set(limitedAccounts())
     const all = [...workspaces.values()].flatMap(({ ofWorkspace, ofKeys }) => [
       ofWorkspace,
-      ...[...ofKeys.values()].flatMap((ofKey) => Object.values(ofKey)),
+      ...[...ofKeys.values()].map(({ account }) => account),
     ])
     const marks = all.flatMap((account) => {
       const mark = account.deliver()
@@ -122,16 +158,17 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
     await Promise.all(marks.filter(({ account }) => limited.has(account)).map(({ account }) => account.sync()))
   }
 
-  /** The hard limits of a request: of its workspace, and of its key. */
-  function limitsOf(workspace: Workspace, key: SpendingKey | undefined): (HardLimit & { kind: LimitKind })[] {
+  function limitsOf(workspace: Workspace, key: SpendingKey | undefined): readonly RequestLimit[] {
     const { id, spendLimit } = workspace
-    const limits: (HardLimit & { kind: LimitKind })[] = []
+    const limits: RequestLimit[] = []
     if (spendLimit && !spendLimit.isSoft) {
       limits.push({ account: accountsOf(id).ofWorkspace, limit: spendLimit.amount, kind: 'workspace month' })
     }
     for (const kind of ['day', 'month'] as const) {
       const limit = key?.[kind === 'day' ? 'perDay' : 'perMonth']
-      if (key && limit !== undefined) limits.push({ account: keyAccount(id, key.id, kind), limit, kind: `key ${kind}` })
+      if (!key || limit === undefined) continue
+      const ofKey = keyAccount(id, key.id, kind)
+      limits.push({ account: ofKey.account, limit, kind: `key ${kind}`, ofKey })
     }
     return limits
   }
@@ -141,6 +178,9 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
       const { reservations, ofWorkspace, ofKeys } = accountsOf(workspace.id)
       const limits = limitsOf(workspace, key)
       const accounts = new Set([ofWorkspace, ...limits.map(({ account }) => account)])
+      const addUsers = (change: 1 | -1): void => {
+        for (const { ofKey } of limits) if (ofKey) ofKey.users += change
+      }
       let held = 0n
       let open = true
 
@@ -165,7 +205,13 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
         if (!open) for (const account of accounts) account.settle(more, 0n, clock.now())
         else held += more
       }
-      await raise(most)
+      addUsers(1)
+      try {
+        await raise(most)
+      } catch (error) {
+        addUsers(-1)
+        throw error
+      }
       return {
         raise,
         settle(amount, settledAt = clock.now()) {
@@ -173,8 +219,11 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
           open = false
           for (const account of accounts) account.settle(held, amount, settledAt)
           // Limits that were set while the request ran.
-          const others = key ? Object.values(ofKeys.get(key.id) ?? {}).filter((account) => !accounts.has(account)) : []
-          for (const account of others) account.settle(0n, amount, settledAt)
+          for (const name of key ? [`${key.id} day`, `${key.id} month`] : []) {
+            const other = ofKeys.get(name)?.account
+            if (other && !accounts.has(other)) other.settle(0n, amount, settledAt)
+          }
+          addUsers(-1)
           // Sends all accounts of the workspace that changed.
           void limits[0]?.account.sync()
         },
