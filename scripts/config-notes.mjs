@@ -146,6 +146,10 @@ export const configNotes = {
   'models[].pricing.image_prices[].quality': ['any', 'And quality.'],
   'models[].pricing.image_prices[].per_image': ['required', 'AUD for such an image.'],
   'models[].pricing.per_audio_minute': ['free', 'AUD for a minute of sound, by the second.'],
+  'models[].pricing.batch': [
+    'no flex tier',
+    'Sells idle capacity. The prices of the tiers `flex` and `batch`: a factor from 0 to 1, or an object with `input_per_million`, `output_per_million` and `cached_input_per_million`.',
+  ],
   'models[].serverless.engine.kind': ['required', 'The kind of server: see [engines](../engines.md).'],
   'models[].serverless.engine.urls': [
     'required, except for `embedded`',

@@ -347,6 +347,7 @@ export interface Operations {
         model: string
         lane: string
         endpoint: string
+        service_tier: string
         key_id: string
         max_tokens: number
         input_tokens: number
@@ -567,6 +568,7 @@ export interface Operations {
           per_image: string | null
           image_prices: readonly { size: string; quality: string | null; per_image: string }[]
           per_audio_minute: string | null
+          batch: { per_million_tokens: { input: string; output: string; cached_input: string | null } } | null
           dedicated_per_hour: string | null
           dedicated_per_hour_indicative?: boolean
         }

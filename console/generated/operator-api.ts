@@ -331,6 +331,9 @@ export interface Operations {
             per_image: string
           }[]
           per_audio_minute?: string
+          batch?:
+            | string
+            | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
         }
       }[]
     }
@@ -349,6 +352,7 @@ export interface Operations {
         per_image: string
       }[]
       per_audio_minute?: string
+      batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
     }
     answer: {
       model: string
@@ -363,6 +367,7 @@ export interface Operations {
           per_image: string
         }[]
         per_audio_minute?: string
+        batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
       }
     }
   }
@@ -378,11 +383,12 @@ export interface Operations {
       workspace?: string
       from?: string
       to?: string
-      group_by?: 'workspace' | 'model' | 'key' | 'day'
+      group_by?: 'workspace' | 'model' | 'key' | 'day' | 'service_tier'
       limit?: number
       after?: string
       model?: string
       key?: string
+      service_tier?: 'default' | 'flex' | 'batch'
       price_versions?: string
       credit_note?: string
       format?: 'json' | 'csv' | 'jsonl'
@@ -396,6 +402,7 @@ export interface Operations {
         model?: string
         lane?: string
         endpoint?: string
+        service_tier?: string
         key_id?: string
         max_tokens?: number
         input_tokens?: number
@@ -551,6 +558,7 @@ export interface Operations {
       model: string
       lane: string
       endpoint: string
+      service_tier: string
       key_id: string
       max_tokens: number
       input_tokens: number
@@ -1279,7 +1287,7 @@ export interface Operations {
       invoices: number
       amount_pico_aud: string
       problems: readonly {
-        check: 'amount' | 'price_version' | 'correction' | 'sums' | 'invoice' | 'number' | 'refused'
+        check: 'amount' | 'price_version' | 'tier' | 'correction' | 'credit' | 'sums' | 'invoice' | 'number' | 'refused'
         workspace: string | null
         subject: string
         message: string
@@ -1422,6 +1430,7 @@ export interface Operations {
           per_image: string
         }[]
         per_audio_minute?: string
+        batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
       }
     }
   }
@@ -1846,6 +1855,7 @@ export interface Operations {
         model: string
         lane: string
         endpoint: string
+        service_tier: string
         key_id: string
         max_tokens: number
         input_tokens: number
@@ -1929,6 +1939,7 @@ export interface Operations {
         model: string
         lane: string
         endpoint: string
+        service_tier: string
         key_id: string
         max_tokens: number
         input_tokens: number

@@ -58,7 +58,7 @@ export interface Operations {
       user?: string
       metadata?: Record<string, string>
       store?: boolean
-      service_tier?: string
+      service_tier?: 'auto' | 'default' | 'flex'
       safety_identifier?: string
       prompt_cache_key?: string
     }
@@ -79,6 +79,7 @@ export interface Operations {
         logprobs: Record<string, unknown> | null
         finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
       }[]
+      service_tier?: 'flex' | 'batch'
       usage: {
         prompt_tokens: number
         completion_tokens: number
@@ -173,7 +174,7 @@ export interface Operations {
       metadata?: Record<string, string>
       truncation?: 'auto' | 'disabled'
       user?: string
-      service_tier?: string
+      service_tier?: 'auto' | 'default' | 'flex'
       safety_identifier?: string
       prompt_cache_key?: string
     }
@@ -346,7 +347,7 @@ export interface Operations {
       top_k?: number
       stop_sequences?: readonly string[]
       metadata?: { user_id?: string }
-      service_tier?: string
+      service_tier?: 'auto' | 'standard_only'
     }
     answer: {
       id: string
@@ -395,6 +396,7 @@ export interface Operations {
       min_p?: number
       repetition_penalty?: number
       user?: string
+      service_tier?: 'auto' | 'default' | 'flex'
     }
     answer: {
       id: string
@@ -425,6 +427,7 @@ export interface Operations {
       encoding_format?: 'float' | 'base64'
       dimensions?: number
       user?: string
+      service_tier?: 'auto' | 'default' | 'flex'
     }
     answer: {
       object: 'list'
@@ -443,6 +446,7 @@ export interface Operations {
       top_n?: number
       return_documents?: boolean
       max_tokens_per_doc?: number
+      service_tier?: 'auto' | 'default' | 'flex'
     }
     answer: {
       id: string
@@ -461,6 +465,7 @@ export interface Operations {
       passages: readonly { text: string }[]
       truncate?: 'NONE' | 'END'
       top_n?: number
+      service_tier?: 'auto' | 'default' | 'flex'
     }
     answer: {
       rankings: readonly { index: number; logit: number }[]
@@ -684,6 +689,7 @@ export interface Operations {
           per_image: string | null
           image_prices: readonly { size: string; quality: string | null; per_image: string }[]
           per_audio_minute: string | null
+          batch: { per_million_tokens: { input: string; output: string; cached_input: string | null } } | null
           dedicated_per_hour: string | null
           dedicated_per_hour_indicative?: boolean
         }
@@ -732,6 +738,7 @@ export interface Operations {
         per_image: string | null
         image_prices: readonly { size: string; quality: string | null; per_image: string }[]
         per_audio_minute: string | null
+        batch: { per_million_tokens: { input: string; output: string; cached_input: string | null } } | null
         dedicated_per_hour: string | null
         dedicated_per_hour_indicative?: boolean
       }
@@ -788,6 +795,7 @@ export interface Operations {
         per_image: string | null
         image_prices: readonly { size: string; quality: string | null; per_image: string }[]
         per_audio_minute: string | null
+        batch: { per_million_tokens: { input: string; output: string; cached_input: string | null } } | null
         dedicated_per_hour: string | null
         dedicated_per_hour_indicative?: boolean
       }
@@ -1053,11 +1061,12 @@ export interface Operations {
     query: {
       from?: string
       to?: string
-      group_by?: 'model' | 'key' | 'day'
+      group_by?: 'model' | 'key' | 'day' | 'service_tier'
       limit?: number
       after?: string
       model?: string
       key?: string
+      service_tier?: 'default' | 'flex' | 'batch'
       price_versions?: string
       credit_note?: string
       format?: 'json' | 'csv' | 'jsonl'
@@ -1071,6 +1080,7 @@ export interface Operations {
         model?: string
         lane?: string
         endpoint?: string
+        service_tier?: string
         key_id?: string
         max_tokens?: number
         input_tokens?: number
@@ -1215,6 +1225,7 @@ export interface Operations {
       model: string
       lane: string
       endpoint: string
+      service_tier: string
       key_id: string
       max_tokens: number
       input_tokens: number

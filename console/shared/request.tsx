@@ -167,6 +167,7 @@ function RequestDetails({ row, linkTo }: { row: RequestRow; linkTo: Links }) {
             ...workspaceFact(row, linkTo),
             ['Model', <Named key="model" name={row.model} path={linkTo.model?.(row.model)} />],
             ['Endpoint', <code key="endpoint">{row.endpoint}</code>],
+            ['Service tier', row.service_tier],
             ['Key', <code key="key">{row.key_id}</code>],
             ['Lane', row.lane],
             ['Input', `${count(row.input_tokens)} tokens, ${count(row.cached_input_tokens)} of them cached`],

@@ -31,6 +31,13 @@ export function pricesOf({
   return prices
 }
 
+/** What the tiers flex and batch cost, if they have their own price. */
+export function batchPriceOf({ pricing: { batch } }: Model): string | undefined {
+  if (batch === null) return undefined
+  const { input, output } = batch.per_million_tokens
+  return `${price(input)} in, ${price(output)} out / 1M tokens`
+}
+
 export function availabilityOf(model: Model): readonly [Health, string] {
   if (model.available) return ['good', 'Ready']
   switch (model.unavailable_reason) {

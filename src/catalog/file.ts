@@ -10,7 +10,7 @@ import {
 } from './model.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
 import type { LaneLimits } from '../queue/lane.ts'
-import { pricesByKind } from '../billing/rating/image-prices.ts'
+import { pricesByKind } from '../billing/rating/price-kinds.ts'
 import { freeRates, parsePriceList, priceRule } from '../billing/rating/rating.ts'
 import { isTokenizer, tokenizerNames } from '../shared/tokens/token-estimate.ts'
 import type { Path } from '../shared/json/schema-check.ts'
@@ -24,11 +24,15 @@ const decimal = (): TString =>
     expected: 'a decimal in quotes, such as "0.20"',
   })
 
+const tokenPrices = {
+  input_per_million: Type.Optional(decimal()),
+  output_per_million: Type.Optional(decimal()),
+  cached_input_per_million: Type.Optional(decimal()),
+}
+
 export const priceListSchema = Type.Object(
   {
-    input_per_million: Type.Optional(decimal()),
-    output_per_million: Type.Optional(decimal()),
-    cached_input_per_million: Type.Optional(decimal()),
+    ...tokenPrices,
     per_image: Type.Optional(decimal()),
     image_prices: Type.Optional(
       Type.Array(
@@ -48,6 +52,12 @@ export const priceListSchema = Type.Object(
       ),
     ),
     per_audio_minute: Type.Optional(decimal()),
+    batch: Type.Optional(
+      Type.Union([decimal(), Type.Object(tokenPrices, { additionalProperties: false })], {
+        description:
+          'The prices of the tiers flex and batch: a factor of the normal prices of tokens, such as "0.5", or rates. Only a model with it sells its idle capacity to flex requests.',
+      }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -217,7 +227,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
   if (entry.tokenizer !== undefined && !isTokenizer(entry.tokenizer)) {
     yaml.mistake([...path, 'tokenizer'], `must be one of ${tokenizerNames.join(', ')}; leave it out if unsure`)
   }
-  const { image_prices: imagePrices = [], ...pricing } = entry.pricing ?? {}
+  const { image_prices: imagePrices = [], batch: batchPrices, ...pricing } = entry.pricing ?? {}
   const rates = parsePriceList(pricing)
   const lists = pricesByKind(entry.pricing ?? {})
   if ('badKey' in lists) yaml.mistake([...path, 'pricing', lists.badKey], `must be ${lists.rule}`)
@@ -254,6 +264,8 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
     visibleTo: entry.visible_to,
     rates: 'badKey' in rates ? freeRates : rates,
     imagePrices,
+    // null counts as absent.
+    batchPrices: batchPrices ?? undefined,
     serverless: entry.serverless && {
       lane: entry.id,
       mode: 'serverless',

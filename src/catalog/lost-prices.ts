@@ -29,7 +29,7 @@ function lostPrices(before: Model, after: Model): readonly string[] {
 
 /** The names of all prices above zero, except those with a fallback. */
 function chargedPrices(model: Model): readonly string[] {
-  const { cached_input_per_million: _cached, image_prices: _kinds, ...prices } = listPrices(model)
+  const { cached_input_per_million: _cached, image_prices: _kinds, batch: _tiers, ...prices } = listPrices(model)
   return Object.entries(prices).flatMap(([name, price]) => (isCharged(price) ? [name] : []))
 }
 

@@ -1,5 +1,5 @@
 import type { LaneLimits } from '../queue/lane.ts'
-import type { ImagePrice } from '../billing/rating/image-prices.ts'
+import type { BatchPrices, ImagePrice } from '../billing/rating/price-kinds.ts'
 import type { Rates } from '../billing/rating/rating.ts'
 
 export const categories = ['llm', 'vision', 'embedding', 'reranker', 'image', 'audio'] as const
@@ -132,6 +132,8 @@ export interface Model {
   readonly rates: Rates
   /** Prices of the sizes and qualities that have their own. */
   readonly imagePrices: readonly ImagePrice[]
+  /** The prices of idle capacity; undefined: the normal ones. */
+  readonly batchPrices: BatchPrices | undefined
   readonly serverless: Deployment | undefined
   readonly dedicated: readonly Deployment[]
 }

@@ -21,7 +21,7 @@ const charged: Readonly<Record<Category, readonly (keyof PriceList)[]>> = {
 
 function uselessPrices(model: Model): readonly string[] {
   const useful = new Set(model.categories.flatMap((category) => charged[category]))
-  const { image_prices: _kinds, ...prices } = listPrices(model)
+  const { image_prices: _kinds, batch: _tiers, ...prices } = listPrices(model)
   const useless = Object.entries(prices).flatMap(([name, price]) =>
     /[1-9]/.test(price) && !useful.has(name as keyof PriceList) ? [name] : [],
   )

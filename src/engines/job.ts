@@ -81,6 +81,8 @@ export interface AnswerHead {
   readonly created: number
   /** The slug, not the engine's name for the model. */
   readonly model: string
+  /** Set if the answer has to name it: it is not the default one. */
+  readonly tier?: ServiceTier
 }
 
 /** The headers of an engine's answer, by lower-case name. */

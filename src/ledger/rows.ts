@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../shared/errors.ts'
 import type { PicoAud } from '../shared/money/money.ts'
-import { noUsage, type Usage } from '../billing/rating/rating.ts'
+import { noUsage, type ServiceTier, type Usage } from '../billing/rating/rating.ts'
 
 /** How a request that reached an engine ended. */
 export type Outcome =
@@ -30,6 +30,7 @@ export interface Intent {
   readonly maxTokens: number
   /** Unix ms of admission. */
   readonly startedAt: number
+  readonly tier: ServiceTier
 }
 
 /** The row of a request. Durable before the caller gets the last byte. There is only ever one row per request id. */

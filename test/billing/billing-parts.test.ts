@@ -7,7 +7,7 @@ import { loadFonts } from '../../src/billing/invoices/pdf/pdf-fonts.ts'
 import { addTo, emptySums } from '../../src/billing/invoices/priced-sums.ts'
 import { versionRates } from '../../src/billing/prices/version-rates.ts'
 import { CREDIT } from '../../src/ledger/rows.ts'
-import { FREE_VERSION } from '../../src/billing/rating/rating.ts'
+import { freeVersions } from '../../src/billing/rating/rating.ts'
 import type { PriceVersion } from '../../src/workspaces/workspace.ts'
 import type { SampledRequest } from '../../src/billing/usage/report-store.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
@@ -63,7 +63,7 @@ describe('the rates of a price version', () => {
       [2_000_000n, 3_000_000_000_000n, ''],
     )
     assert.equal(ratesOf(1), ratesOf(1), 'they are read once')
-    assert.deepEqual([ratesOf(FREE_VERSION).inputPerToken, ratesOf(FREE_VERSION).perHour], [0n, null])
+    assert.deepEqual([ratesOf(freeVersions.default).inputPerToken, ratesOf(freeVersions.default).perHour], [0n, null])
     assert.equal(ratesOf(3).perHour, null)
     assert.throws(() => ratesOf(2), /price version 2 does not exist or is unreadable/)
     assert.throws(() => ratesOf(4), /price version 4 does not exist/)

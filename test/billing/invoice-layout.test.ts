@@ -39,6 +39,7 @@ function invoiceOf(lineCount: number): InvoiceDocument {
     model: `meta/model-${index}${index % 5 === 4 ? `-with-a-name.that/has_no:place${'x'.repeat(30)}` : ''}`,
     unit: 'input_tokens',
     imageKind: '',
+    tier: 'default',
     reason: '',
     quantity: 42_500_123n,
     rate: 600_000n,

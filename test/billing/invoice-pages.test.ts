@@ -23,6 +23,7 @@ const tokens: InvoiceLine = {
   model: 'meta/a',
   unit: 'input_tokens',
   imageKind: '',
+  tier: 'default',
   reason: '',
   quantity: 42_500_123n,
   rate: 600_000n,

@@ -34,6 +34,7 @@ const versions: readonly VersionRates[] = Array.from({ length: 60 }, (_, index) 
   perAudioMinute: perThing[(index + 2) % 5]!,
   perHour: null,
   imageKind: '',
+  tier: 'default',
 }))
 const ratesOf = (version: number): VersionRates => versions[version]!
 

@@ -5,7 +5,7 @@ import { openPriceBook, type PriceBook } from '../../src/billing/prices/price-bo
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import type { Model } from '../../src/catalog/model.ts'
-import { imageKind, type ModelPrices } from '../../src/billing/rating/image-prices.ts'
+import { imageKind, type ModelPrices } from '../../src/billing/rating/price-kinds.ts'
 import type { PriceVersion } from '../../src/workspaces/workspace.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { NewPriceVersion } from '../../src/workspaces/account-store.ts'

@@ -38,7 +38,7 @@ describe('an export of usage', () => {
     const correction = { of: 'a', reason: 'twice, said "Ann"\nand Bob', creditNote: '' }
     const text = await exported([sampleRow('b', { correction, httpStatus: 502, errorCode: 'upstream_error' })])
     assert.equal(text.split('\n', 1)[0], exportColumns.join(','))
-    assert.ok(text.endsWith(',"twice, said ""Ann""\nand Bob",502,upstream_error\n'), text)
+    assert.ok(text.endsWith(',"twice, said ""Ann""\nand Bob",502,upstream_error,default\n'), text)
   })
 
   it('has the amount in dollars and the day in Sydney', async () => {

@@ -76,6 +76,7 @@ describe('the ledger as Parquet', () => {
         reason: row.correction?.reason ?? null,
         http_status: row.httpStatus === null ? null : BigInt(row.httpStatus),
         error_code: row.errorCode,
+        service_tier: row.tier,
       })),
     )
     assert.ok(rows.some(({ amount }) => amount === HUGE))

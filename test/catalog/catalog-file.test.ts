@@ -41,6 +41,7 @@ describe('a model in the file of the catalog', () => {
       rerankSchema: undefined,
       visibleTo: undefined,
       imagePrices: [],
+      batchPrices: undefined,
       dedicated: [],
     })
     const { engine: description, ...deployment } = serverless ?? assert.fail()

@@ -108,6 +108,7 @@ describe('GET /models', () => {
         per_million_tokens: { input: '0.20', output: '0.60', cached_input: '0.05' },
         per_image: null,
         image_prices: [],
+        batch: null,
         per_audio_minute: null,
         dedicated_per_hour: null,
       },

@@ -306,7 +306,7 @@ export default [
   {
     name: 'prices-tokens-on-reserved-capacity-cost',
     file: 'src/billing/prices/price-book.ts',
-    find: "return deployment.mode === 'dedicated' ? { version: FREE_VERSION, rates: freeRates } : price",
+    find: "return deployment.mode === 'dedicated' ? { version: freeVersions[tierOfKind(kind)], rates: freeRates } : price",
     replace: 'return price',
     tests: ['billing/price-book', 'catalog/catalog.http'],
   },

@@ -339,9 +339,30 @@ export default [
   {
     name: 'invoice-joins-lines-of-different-rates',
     file: 'src/billing/invoices/invoice.ts',
-    find: '${part.imageKind} ${part.rate}`',
-    replace: '${part.imageKind}`',
+    find: '${part.tier} ${part.rate}`',
+    replace: '${part.tier}`',
     tests: ['billing/invoice-sums'],
+  },
+  {
+    name: 'invoice-joins-lines-of-different-tiers',
+    file: 'src/billing/invoices/invoice.ts',
+    find: '${part.imageKind} ${part.tier} ${part.rate}`',
+    replace: '${part.imageKind} ${part.rate}`',
+    tests: ['billing/service-tiers'],
+  },
+  {
+    name: 'batch-price-truncated-to-the-pico-aud',
+    file: 'src/billing/rating/price-kinds.ts',
+    find: 'divideHalfUp(amount * factor, ONE)',
+    replace: '(amount * factor) / ONE',
+    tests: ['billing/service-tiers'],
+  },
+  {
+    name: 'flex-request-at-the-normal-price',
+    file: 'src/inference/pipeline/pipeline.ts',
+    find: "tier === 'default' ? media?.imageKind : tier",
+    replace: 'media?.imageKind',
+    tests: ['inference/pipeline', 'inference/service-tier.http'],
   },
   {
     name: 'invoice-period-ends-a-day-late',
@@ -366,7 +387,7 @@ export default [
   },
   {
     name: 'image-price-of-the-size-beats-the-quality',
-    file: 'src/billing/rating/image-prices.ts',
+    file: 'src/billing/rating/price-kinds.ts',
     find: 'return size === kind ? [kind] : [kind, size]',
     replace: 'return size === kind ? [kind] : [size, kind]',
     tests: ['billing/price-book', 'inference/images.http'],

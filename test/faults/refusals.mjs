@@ -3,15 +3,15 @@ export default [
   {
     name: 'row-of-an-older-journal-is-refused',
     file: 'src/ledger/journal/records.ts',
-    find: 'httpStatus = null, errorCode = null] = rest',
-    replace: 'httpStatus, errorCode] = rest',
+    find: 'httpStatus = null, errorCode = null, tier] = rest',
+    replace: 'httpStatus, errorCode, tier] = rest',
     tests: ['ledger/journal-records'],
   },
   {
     name: 'row-set-aside-by-an-older-version-is-refused',
     file: 'src/ledger/queries/ledger-rows.ts',
-    find: 'httpStatus: row.httpStatus ?? null',
-    replace: 'httpStatus: row.httpStatus',
+    find: "const { httpStatus = null, errorCode = null, tier = 'default' } = row",
+    replace: 'const { httpStatus, errorCode, tier } = row',
     tests: ['conformance/store'],
   },
   {

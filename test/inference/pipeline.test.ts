@@ -28,10 +28,10 @@ interface Plan {
   readonly decision?: Decision | 'waits'
   /** Those of the first entries, if they differ. */
   readonly decisions?: readonly (Decision | 'waits')[]
-  readonly tier?: Job['tier']
   readonly isKeptTooLate?: boolean
   /** The versions of the price, each time that it is asked for. */
   readonly prices?: readonly number[]
+  readonly tier?: Job['tier']
   readonly heldInputTokens?: number
   readonly maxTokens?: number
   readonly settle?: () => Promise<void>
@@ -123,7 +123,10 @@ function stage(plan: Plan = {}) {
         await plan.settle?.()
       },
     } as unknown as PipelineParts['ledger'],
-    priceOf: () => ({ version: prices.shift() ?? 1, rates: { ...freeRates, inputPerToken: 3n, outputPerToken: 5n } }),
+    priceOf: (_deployment, _model, _workspace, kind) => ({
+      version: prices.shift() ?? 1,
+      rates: { ...freeRates, inputPerToken: kind === 'flex' ? 1n : 3n, outputPerToken: kind === 'flex' ? 2n : 5n },
+    }),
     admitted: (_job, waitMs) => void log.push(`admitted ${waitMs}`),
     settled: () => void log.push('settled'),
     pastLimit: (row) => void past.push(row),
@@ -236,6 +239,16 @@ describe('a request that enters a lane', () => {
     const row = await changed.run()
     assert.ok(changed.log.includes('raise 350'))
     assert.equal(row.priceVersion, 2)
+  })
+
+  it('holds and costs the price of its tier, the one in force when it is admitted', async () => {
+    const flex = stage({ tier: 'flex', prices: [1, 2] })
+    const row = await flex.run()
+    assert.ok(flex.log.includes('hold 120') && flex.log.includes('raise 120'))
+    assert.deepEqual([row.tier, row.priceVersion, row.amount], ['flex', 2, 8n])
+    assert.ok(flex.log.some((it) => it.startsWith('spend 8 ')))
+    const usual = await stage().run()
+    assert.deepEqual([usual.tier, usual.amount], ['default', 22n])
   })
 })
 
@@ -423,7 +436,9 @@ describe('a whole answer', () => {
       },
     }
     await stage({ answer }).run()
-    assert.deepEqual(heads, [{ id: 'r', created: 5000, model: 'a/b' }])
+    await stage({ answer, tier: 'flex' }).run()
+    const head = { id: 'r', created: 5000, model: 'a/b' }
+    assert.deepEqual(heads, [head, { ...head, tier: 'flex' }])
   })
 
   it('that passes through is opened once, and ends with the headers of the engine', async () => {

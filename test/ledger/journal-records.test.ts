@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
+import { serviceTiers } from '../../src/billing/rating/rating.ts'
 import { errorTable, type ErrorCode } from '../../src/shared/errors.ts'
 import { headText, intentText, recordsIn, rowText } from '../../src/ledger/journal/records.ts'
 import type { Intent, Outcome, RequestRow } from '../../src/ledger/rows.ts'
@@ -34,6 +35,7 @@ const intent: fc.Arbitrary<Intent> = fc.record({
   priceVersion: number,
   maxTokens: number,
   startedAt: number,
+  tier: fc.constantFrom(...serviceTiers),
 })
 
 const row: fc.Arbitrary<RequestRow> = fc
@@ -109,9 +111,11 @@ describe('records of the journal', () => {
     const intent = '"ws_1","key_1","meta/x","meta/x","/chat/completions",1,10,1'
     const earlier = `["r","a",${intent},11,12,13,14,15,true,"completed","5",0,1,2,3]`
     const row = sampleRow('a', { ...usage, estimated: true, httpStatus: 429, errorCode: 'rate_limit_exceeded' })
-    assert.equal(intentText(sampleIntent('a')), `["i","a",${intent}]`)
-    assert.equal(rowText(row), earlier.replace(']', ',429,"rate_limit_exceeded"]'))
+    assert.equal(intentText(sampleIntent('a', { tier: 'flex' })), `["i","a",${intent},"flex"]`)
+    assert.deepEqual(recordsIn(`["i","a",${intent}]`), [{ kind: 'intent', intent: sampleIntent('a') }])
+    assert.equal(rowText({ ...row, tier: 'batch' }), earlier.replace(']', ',429,"rate_limit_exceeded","batch"]'))
     assert.deepEqual(recordsIn(earlier), [{ kind: 'row', row: { ...row, httpStatus: null, errorCode: null } }])
+    assert.deepEqual(recordsIn(earlier.replace(']', ',429,"rate_limit_exceeded"]')), [{ kind: 'row', row }])
     assert.equal(headText({ format: 1, previous: { segment: 3, end: 99 } }), '["h",1,{"segment":3,"end":99}]')
   })
 

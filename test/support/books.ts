@@ -71,6 +71,7 @@ export async function testBooks(now: number): Promise<TestBooks> {
         priceVersion,
         maxTokens: 100,
         startedAt: at,
+        tier: versionRates(prices)(priceVersion).tier,
         estimated: false,
         outcome: 'completed',
         httpStatus: 200,

@@ -14,6 +14,7 @@ export function sampleIntent(requestId: string, changes: Partial<Intent> = {}): 
     priceVersion: 1,
     maxTokens: 10,
     startedAt: 1,
+    tier: 'default',
     ...changes,
   }
 }

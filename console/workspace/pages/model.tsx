@@ -5,7 +5,7 @@ import { ModelHistory } from '../../shared/model-history.tsx'
 import { Facts, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { RequestCode } from '../../shared/request-code.tsx'
 import { api, type ModelDetail } from '../api.ts'
-import { categoryNames, contextOf, modelPath, pricesOf } from '../model-facts.ts'
+import { batchPriceOf, categoryNames, contextOf, modelPath, pricesOf } from '../model-facts.ts'
 import { firstRequest } from '../samples.ts'
 import { session } from '../session.ts'
 import { Availability } from './models.tsx'
@@ -24,6 +24,7 @@ export function ModelPage() {
 
 function Model({ model }: { model: ModelDetail }) {
   const { path, body } = firstRequest(model)
+  const batchPrice = batchPriceOf(model)
   return (
     <>
       <PageHead title={model.name} about={model.description === '' ? undefined : model.description}>
@@ -54,6 +55,7 @@ function Model({ model }: { model: ModelDetail }) {
                 ],
                 ['Modes', model.modes.join(', ') || 'none'],
                 ...pricesOf(model).map(([name, price, unit]) => [name, `${price} ${unit}`] as const),
+                ...(batchPrice === undefined ? [] : [['Flex and batch', batchPrice] as const]),
               ]}
             />
             {model.pricing.image_prices.length > 0 ? (

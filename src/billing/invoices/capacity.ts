@@ -66,6 +66,7 @@ function capacityRow({ lane, workspace, month, version, from, to, amount }: Rese
     priceVersion: version,
     maxTokens: 0,
     startedAt: from,
+    tier: 'default',
     estimated: false,
     outcome: 'completed',
     httpStatus: null,

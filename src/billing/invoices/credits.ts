@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../shared/errors.ts'
 import { CREDIT, type LedgerRow } from '../../ledger/rows.ts'
 import { formatAud, formatCents, grouped, parseAud, toCents, type PicoAud } from '../../shared/money/money.ts'
-import { FREE_VERSION, noUsage } from '../rating/rating.ts'
+import { freeVersions, noUsage } from '../rating/rating.ts'
 import type { Month } from '../../shared/money/sydney-time.ts'
 import type { Workspace } from '../../workspaces/workspace.ts'
 
@@ -51,9 +51,10 @@ export function creditRow(
     model: CREDIT,
     lane: CREDIT,
     endpoint: CREDIT,
-    priceVersion: FREE_VERSION,
+    priceVersion: freeVersions.default,
     maxTokens: 0,
     startedAt: at.now,
+    tier: 'default',
     estimated: false,
     outcome: 'completed',
     httpStatus: null,

@@ -60,9 +60,10 @@ export function linesOfDocument(lines: readonly InvoiceLine[], rowsQuery: URLSea
   })
 }
 
-function descriptionOf({ model, unit, imageKind, reason, amount }: InvoiceLine): string {
+function descriptionOf({ model, unit, imageKind, tier, reason, amount }: InvoiceLine): string {
   if (unit === 'credit') return `${amount < 0n ? 'Credit' : 'Credit taken back'}: ${reason}`
-  return `${model}: ${wording[unit].name}${imageKind === '' ? '' : `, ${imageKind}`}`
+  const details = [wording[unit].name, imageKind, tier === 'default' ? '' : `${tier} tier`]
+  return `${model}: ${details.filter((it) => it !== '').join(', ')}`
 }
 
 function quantityOf({ unit, quantity }: InvoiceLine): Pick<DocumentLine, 'quantity' | 'quantity_ms' | 'quantity_text'> {

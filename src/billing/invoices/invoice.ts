@@ -1,6 +1,6 @@
 import { CREDIT, type LedgerRow } from '../../ledger/rows.ts'
 import { divideHalfUp, toCents, type Cents, type PicoAud } from '../../shared/money/money.ts'
-import { FREE_VERSION, type Rates } from '../rating/rating.ts'
+import { freeVersions, serviceTiers, type Rates, type ServiceTier } from '../rating/rating.ts'
 import type { PricedSums } from '../usage/usage-sums.ts'
 
 /** Turns usage into the amount owed: exact until the subtotal, which is rounded once. */
@@ -22,6 +22,7 @@ export interface InvoiceLine {
   readonly unit: Unit
   /** The size and quality of images that have their own price; '' otherwise. */
   readonly imageKind: string
+  readonly tier: ServiceTier
   /** Why a credit was given; '' otherwise. */
   readonly reason: string
   /** Tokens or images, or milliseconds when the unit is a time. */
@@ -48,19 +49,20 @@ export interface VersionRates extends Rates {
   readonly perHour: PicoAud | null
   /** The kind of image that `perImage` applies to; '' means every kind without its own price. */
   readonly imageKind: string
+  readonly tier: ServiceTier
 }
 
 /** The milliseconds in the unit of a rate for time. */
 const MS_PER: Readonly<Partial<Record<Unit, bigint>>> = { audio_minutes: 60_000n, capacity_hours: 3_600_000n }
 
-/** One line for each model, unit, image kind and rate, sorted by model and unit. Free usage and credits have none. */
+/** One line for each model, unit, image kind, tier and rate, sorted by model and unit. Free usage and credits have none. */
 export function linesOf(sums: readonly PricedSums[], ratesOf: (version: number) => VersionRates): InvoiceLine[] {
   const lines = new Map<string, InvoiceLine>()
   for (const sum of sums) {
     if (sum.model === CREDIT) continue
     for (const part of partsOf(sum, ratesOf(sum.priceVersion))) {
       if (part.rate === 0n || (part.quantity === 0n && part.amount === 0n)) continue
-      const address = `${part.model} ${part.unit} ${part.imageKind} ${part.rate}`
+      const address = `${part.model} ${part.unit} ${part.imageKind} ${part.tier} ${part.rate}`
       const line = lines.get(address)
       lines.set(address, line ? joined(line, part) : part)
     }
@@ -78,6 +80,7 @@ function partsOf(sum: PricedSums, rates: VersionRates): InvoiceLine[] {
     model,
     unit,
     imageKind: unit === 'images' ? rates.imageKind : '',
+    tier: rates.tier,
     reason: '',
     quantity,
     rate,
@@ -120,11 +123,12 @@ export function creditLines(rows: readonly LedgerRow[]): InvoiceLine[] {
     model: CREDIT,
     unit: 'credit',
     imageKind: '',
+    tier: 'default',
     reason: credit?.reason ?? correction?.reason ?? '',
     quantity: 1n,
     rate: amount,
     amount,
-    priceVersions: [FREE_VERSION],
+    priceVersions: [freeVersions.default],
   }))
 }
 
@@ -155,6 +159,7 @@ function byModelAndUnit(one: InvoiceLine, other: InvoiceLine): number {
   if (one.model !== other.model) return one.model < other.model ? -1 : 1
   if (one.unit !== other.unit) return units.indexOf(one.unit) - units.indexOf(other.unit)
   if (one.imageKind !== other.imageKind) return one.imageKind < other.imageKind ? -1 : 1
+  if (one.tier !== other.tier) return serviceTiers.indexOf(one.tier) - serviceTiers.indexOf(other.tier)
   return one.rate < other.rate ? -1 : 1
 }
 

@@ -6,12 +6,13 @@ import {
   pricedName,
   pricesByKind,
   readPricedName,
+  tierOfKind,
   type ModelPrices,
   type PricesByKind,
-} from '../rating/image-prices.ts'
+} from '../rating/price-kinds.ts'
 import type { Price } from '../../engines/job.ts'
 import { formatAud, parseAud } from '../../shared/money/money.ts'
-import { FREE_VERSION, freeRates, parsePriceList, type PriceList, type Rates } from '../rating/rating.ts'
+import { freeRates, freeVersions, parsePriceList, type PriceList, type Rates } from '../rating/rating.ts'
 import { newestRead } from '../../shared/newest-read.ts'
 import type { PriceVersion } from '../../workspaces/workspace.ts'
 import type { ChangeFeed } from '../../cluster/changes/change-feed.ts'
@@ -20,10 +21,10 @@ import type { AccountStore, NewPriceVersion } from '../../workspaces/account-sto
 
 /** The current prices: the catalog's, and those of workspaces that have their own. The history stays in the store. */
 export interface PriceBook {
-  /** What a workspace pays for a model, or for one kind of image. */
-  priceFor(model: Model, workspaceId: string, imageKind?: string): Price
+  /** What a workspace pays for a model: for one kind of image, or on a tier. */
+  priceFor(model: Model, workspaceId: string, kind?: string): Price
   /** The same on one deployment. Reserved capacity is paid by the hour, so its tokens are free. */
-  priceOn(deployment: Deployment, model: Model, workspaceId: string, imageKind?: string): Price
+  priceOn(deployment: Deployment, model: Model, workspaceId: string, kind?: string): Price
   /** All the prices that a workspace pays for a model, as an operator would write them. */
   pricesFor(model: Model, workspaceId: string): ModelPrices
   /** Unix ms at which the model first had a price. */
@@ -38,7 +39,7 @@ export interface PriceBook {
 /** Other replicas may store prices between reading and writing, but not this often. */
 const ATTEMPTS_MAX = 20
 
-/** The current version for each kind of image, and under '' for everything else. */
+/** The current version for each kind, and under '' for everything else. */
 type Versions = ReadonlyMap<string, PriceVersion>
 
 /** The prices that a model should have. */
@@ -91,19 +92,23 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
     return versions
   }
 
-  function priceFor(model: Model, workspaceId: string, imageKind?: string): Price {
+  function priceFor(model: Model, workspaceId: string, kind = ''): Price {
     const versions = versionsFor(model, workspaceId)
-    const kind = imageKind && closestKinds(imageKind).find((it) => versions.get(it)?.prices)
-    const version = versions.get(kind ?? '')
+    const priced = kind && closestKinds(kind).find((it) => versions.get(it)?.prices)
+    const version = versions.get(priced ?? '')
     if (!version) throw new Error(`${model.id} has no price version`)
     return { version: version.id, rates: ratesOf(version) }
   }
 
-  /** The versions to store so that a model has these prices; those that are no longer listed end. */
+  /**
+   * The versions to store so that a model has these prices; those that are no longer listed end. A tier that had a price
+   * keeps a version of its own, at the normal price, so that the version of a row always tells its tier.
+   */
   function changesTo({ model, workspaceId, lists }: ListedPrices): readonly NewPriceVersion[] {
     const before = current.get(model)?.get(workspaceId)
     return writingOrder(lists, before).flatMap((kind) => {
-      const [last, prices] = [before?.get(kind), lists.get(kind) ?? null]
+      const normal = tierOfKind(kind) === 'default' ? undefined : lists.get('')
+      const [last, prices] = [before?.get(kind), lists.get(kind) ?? normal ?? null]
       if (samePrices(last?.prices ?? null, prices)) return []
       return [newVersion(pricedName(model, kind), workspaceId, prices, last)]
     })
@@ -129,6 +134,17 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
       await reload()
     }
     throw new Error('other services kept changing prices while these were stored')
+  }
+
+  /** A workspace that had its own prices before the model had a batch price gets the batch price, too. */
+  function ownPricesWithoutTiers(model: Model): readonly ListedPrices[] {
+    const { batch } = listPrices(model)
+    if (batch === undefined) return []
+    return [...(current.get(model.id) ?? [])].flatMap(([workspaceId, versions]) => {
+      if (workspaceId === null || !versions.get('')?.prices || versions.get('batch')?.prices) return []
+      const lists = checked({ ...asModelPrices(listsIn(versions)), batch })
+      return [{ model: model.id, workspaceId, lists }]
+    })
   }
 
   /** A reserved lane's hourly price starts, changes and ends with its entry in the catalog. */
@@ -170,15 +186,16 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
   await reload()
   return {
     priceFor,
-    priceOn(deployment, model, workspaceId, imageKind) {
-      const price = priceFor(model, workspaceId, imageKind)
-      return deployment.mode === 'dedicated' ? { version: FREE_VERSION, rates: freeRates } : price
+    priceOn(deployment, model, workspaceId, kind = '') {
+      const price = priceFor(model, workspaceId, kind)
+      return deployment.mode === 'dedicated' ? { version: freeVersions[tierOfKind(kind)], rates: freeRates } : price
     },
     pricesFor: (model, workspaceId) => asModelPrices(listsIn(versionsFor(model, workspaceId))),
     firstPricedAt: (model) => firstAt.get(model.id) ?? 0,
     async syncListPrices(models) {
       await repeatFuturePrices()
       await replace(models.map((it) => ({ model: it.id, workspaceId: null, lists: checked(listPrices(it)) })))
+      await replace(models.flatMap(ownPricesWithoutTiers))
       await syncReservations(models)
       await changes.announce('prices')
     },
@@ -202,7 +219,7 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
 
 /**
  * Versions are written one after the other. A reader may see an intermediate state, or the process may end there. In
- * this order, every kind of image has either its old price or its new one: first kinds that have a price, the closest
+ * this order, every kind has either its old price or its new one: first kinds that have a price, the closest
  * match first; then the main price (''), which everything else falls back to; then kinds whose price ends, the closest
  * match last. Whether a workspace has its own prices depends on the main price, so none of them applies before that is
  * written.

@@ -1,13 +1,17 @@
-import { readPricedName } from '../rating/image-prices.ts'
+import { readPricedName, tierOfKind } from '../rating/price-kinds.ts'
 import type { VersionRates } from '../invoices/invoice.ts'
 import { parseAud } from '../../shared/money/money.ts'
-import { FREE_VERSION, freeRates, parsePriceList } from '../rating/rating.ts'
+import { freeRates, freeVersions, parsePriceList, serviceTiers } from '../rating/rating.ts'
 import type { PriceVersion } from '../../workspaces/workspace.ts'
+
+const freeOnReserved = serviceTiers.map(
+  (tier) => [freeVersions[tier], { ...freeRates, perHour: null, imageKind: '', tier }] as const,
+)
 
 /** Looks up the rates of any price version, past or present. */
 export function versionRates(prices: readonly PriceVersion[]): (version: number) => VersionRates {
   const byId = new Map(prices.map((version) => [version.id, version]))
-  const parsed = new Map<number, VersionRates>([[FREE_VERSION, { ...freeRates, perHour: null, imageKind: '' }]])
+  const parsed = new Map<number, VersionRates>(freeOnReserved)
   return (id) => {
     let rates = parsed.get(id)
     if (!rates) parsed.set(id, (rates = ratesOf(id, byId.get(id))))
@@ -18,9 +22,12 @@ export function versionRates(prices: readonly PriceVersion[]): (version: number)
 function ratesOf(id: number, version: PriceVersion | undefined): VersionRates {
   const rates = version && parsePriceList(version.prices ?? {})
   if (!rates || 'badKey' in rates) throw new Error(`price version ${id} does not exist or is unreadable`)
+  const { kind } = readPricedName(version.model)
+  const tier = tierOfKind(kind)
   return {
     ...rates,
     perHour: parseAud(version.prices?.per_hour ?? '') ?? null,
-    imageKind: readPricedName(version.model).kind,
+    imageKind: tier === 'default' ? kind : '',
+    tier,
   }
 }

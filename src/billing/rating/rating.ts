@@ -1,10 +1,11 @@
 import { divideHalfUp, formatAud, parseAud, type PicoAud } from '../../shared/money/money.ts'
 
 /**
- * On whose capacity a request runs. `default` has its turn in the queue. `flex` and `batch` use only what is idle, at the
+ * On which capacity a request runs. `default` has its turn in the queue. `flex` and `batch` use only what is idle, at the
  * batch price: `flex` is a single request, `batch` a line of a batch.
  */
-export type ServiceTier = 'default' | 'flex' | 'batch'
+export const serviceTiers = ['default', 'flex', 'batch'] as const
+export type ServiceTier = (typeof serviceTiers)[number]
 
 /** What a model costs, in pico-AUD per unit. Text is per token, so that rating is a multiplication. */
 export interface Rates {
@@ -45,8 +46,8 @@ export const freeRates: Rates = {
   perAudioMinute: null,
 }
 
-/** The price version of tokens on reserved capacity, which are free whatever the price list says. */
-export const FREE_VERSION = 0
+/** The price versions of tokens on reserved capacity, which are free whatever the price list says. */
+export const freeVersions: Readonly<Record<ServiceTier, number>> = { default: 0, flex: -1, batch: -2 }
 
 const MILLION = 1_000_000n
 

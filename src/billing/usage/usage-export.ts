@@ -43,6 +43,7 @@ export const exportColumns = [
   'reason',
   'http_status',
   'error_code',
+  'service_tier',
 ] as const
 export type ExportColumn = (typeof exportColumns)[number]
 

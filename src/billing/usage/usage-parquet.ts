@@ -21,6 +21,7 @@ const TEXTS: ReadonlySet<string> = new Set<ExportColumn>([
   'corrects',
   'credit_note',
   'reason',
+  'service_tier',
 ])
 
 /** Large enough to compress well, small enough to keep in memory. */

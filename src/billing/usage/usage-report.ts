@@ -2,6 +2,7 @@ import { usageQuery, usageView } from './views.ts'
 import { periodOf } from '../../shared/period.ts'
 import { ApiError } from '../../shared/errors.ts'
 import { formatAud } from '../../shared/money/money.ts'
+import { serviceTiers, type ServiceTier } from '../rating/rating.ts'
 import { sydneyDate } from '../../shared/money/sydney-time.ts'
 import { added, groupings, type GroupedSums, type Grouping, type UsageSums } from './usage-sums.ts'
 import type { UsageQuery, UsageStore } from './usage-store.ts'
@@ -36,6 +37,7 @@ export function rowsQuery(workspaceId: string, query: URLSearchParams): UsageQue
   return usageQuery(workspaceId, period, {
     model: query.get('model') ?? undefined,
     keyId: query.get('key') ?? undefined,
+    tier: query.has('service_tier') ? tierIn(query.get('service_tier') ?? '') : undefined,
     priceVersions: query.has('price_versions') ? versionsIn(query.get('price_versions') ?? '') : undefined,
     creditNote: query.get('credit_note') ?? undefined,
   })
@@ -173,9 +175,15 @@ function pageSize(query: URLSearchParams): number {
   return value
 }
 
+export function tierIn(text: string): ServiceTier {
+  const tier = serviceTiers.find((it) => it === text)
+  if (!tier) throw invalid('service_tier', `one of ${serviceTiers.join(', ')}`)
+  return tier
+}
+
 function versionsIn(text: string): readonly number[] {
   const versions = text.split(',').map(Number)
-  if (versions.length > 1000 || !versions.every((it) => Number.isInteger(it) && it >= 0)) {
+  if (versions.length > 1000 || !versions.every(Number.isInteger)) {
     throw invalid('price_versions', 'a comma-separated list of at most 1000 price versions')
   }
   return versions

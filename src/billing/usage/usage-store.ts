@@ -1,4 +1,5 @@
 import type { LedgerRow, UsageFilter } from '../../ledger/rows.ts'
+import type { ServiceTier } from '../rating/rating.ts'
 import type { GroupedSums, Grouping, PricedSums, UsageSums } from './usage-sums.ts'
 
 /** Rows settled in [from, to), oldest first. */
@@ -9,6 +10,7 @@ export interface UsageQuery extends UsageFilter {
   readonly limit: number
   /** Only the rows after this one. */
   readonly after?: { readonly settledAt: number; readonly requestId: string } | undefined
+  readonly tier?: ServiceTier | undefined
   readonly priceVersions?: readonly number[] | undefined
   /** Only the rows of this adjustment note; '' for the rows that are in none. */
   readonly creditNote?: string | undefined

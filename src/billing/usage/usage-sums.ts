@@ -23,11 +23,11 @@ export interface PricedSums extends UsageSums {
 }
 
 /** What usage reports can group by. */
-export const groupings = ['workspace', 'model', 'key', 'day'] as const
+export const groupings = ['workspace', 'model', 'key', 'day', 'service_tier'] as const
 export type Grouping = (typeof groupings)[number]
 
 export interface GroupedSums extends UsageSums {
-  /** The workspace id, model slug, key id, or Unix ms of midnight in Sydney. */
+  /** The workspace id, model slug, key id, tier, or Unix ms of midnight in Sydney. */
   readonly group: string | number
 }
 

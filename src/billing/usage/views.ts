@@ -14,6 +14,7 @@ export function usageView(row: LedgerRow): object {
     model: row.model,
     lane: row.lane,
     endpoint: row.endpoint,
+    service_tier: row.tier,
     key_id: row.keyId,
     max_tokens: row.maxTokens,
     input_tokens: row.inputTokens,

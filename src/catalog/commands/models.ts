@@ -7,7 +7,7 @@ import { isDumbTerminal } from '../../config.ts'
 import { removeModelOf } from '../../operate/running-service.ts'
 import { hasLedger } from '../../store/open.ts'
 import { findModel, modelBytes, whyUnknown } from '../../local-models/installed.ts'
-import type { ModelPrices } from '../../billing/rating/image-prices.ts'
+import type { ModelPrices } from '../../billing/rating/price-kinds.ts'
 import {
   CommandFailed,
   configOf,

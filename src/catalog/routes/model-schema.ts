@@ -8,6 +8,9 @@ import { EXAMPLE_MODEL, exampleOf, listSchema, nullable } from '../../server/com
 const decimal = (example: string): TString => Type.String({ description: 'A decimal in AUD, excluding GST.', example })
 const decimalOrNull = () => nullable(Type.String(), 'A decimal in AUD, excluding GST, or null.')
 
+const perMillionTokens = (input: string, output: string) =>
+  Type.Object({ input: decimal(input), output: decimal(output), cached_input: decimalOrNull() })
+
 const modelEntrySchema = Type.Object({
   id: Type.String({ description: 'The canonical slug, <provider>/<model>.', example: EXAMPLE_MODEL }),
   object: Type.Literal('model'),
@@ -33,7 +36,7 @@ const modelEntrySchema = Type.Object({
     prompt: decimal('0.0000001'),
     completion: decimal('0.0000002'),
     input_cache_read: decimalOrNull(),
-    per_million_tokens: Type.Object({ input: decimal('0.10'), output: decimal('0.20'), cached_input: decimalOrNull() }),
+    per_million_tokens: perMillionTokens('0.10', '0.20'),
     per_image: decimalOrNull(),
     image_prices: Type.Array(
       Type.Object({
@@ -44,6 +47,10 @@ const modelEntrySchema = Type.Object({
       { description: 'Prices by size and quality. Every other image costs per_image.', example: [] },
     ),
     per_audio_minute: decimalOrNull(),
+    batch: nullable(
+      Type.Object({ per_million_tokens: perMillionTokens('0.05', '0.10') }),
+      'The prices of the tiers flex and batch; null: the same as others.',
+    ),
     dedicated_per_hour: decimalOrNull(),
     dedicated_per_hour_indicative: Type.Optional(Type.Boolean()),
   }),

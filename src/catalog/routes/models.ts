@@ -16,7 +16,7 @@ import {
 } from '../model.ts'
 import { ApiError } from '../../shared/errors.ts'
 import { formatAud } from '../../shared/money/money.ts'
-import { formatPriceList } from '../../billing/rating/rating.ts'
+import { formatPriceList, type PriceList } from '../../billing/rating/rating.ts'
 import { invalidParameter } from '../../shared/json/schema-check.ts'
 import { withoutDeployment, withoutUsableEngine, type Unavailable } from '../unavailable-model.ts'
 import type { Caller, Workspace } from '../../workspaces/workspace.ts'
@@ -226,7 +226,8 @@ function architectureOf(model: Model): object {
 function pricingOf(parts: ModelsParts, model: Model, workspace: Workspace): object {
   const { rates } = parts.prices.priceFor(model, workspace.id)
   const list = formatPriceList(rates)
-  const { image_prices: imagePrices = [] } = parts.prices.pricesFor(model, workspace.id)
+  const { image_prices: imagePrices = [], batch } = parts.prices.pricesFor(model, workspace.id)
+  const batchList = formatPriceList(parts.prices.priceFor(model, workspace.id, 'batch').rates)
   const own = model.dedicated.find((deployment) => deployment.workspace === workspace.name)
   const perHour = (own ?? model.dedicated.find((deployment) => deployment.perHour))?.perHour
   return {
@@ -235,16 +236,21 @@ function pricingOf(parts: ModelsParts, model: Model, workspace: Workspace): obje
     prompt: formatAud(rates.inputPerToken, 0),
     completion: formatAud(rates.outputPerToken, 0),
     input_cache_read: rates.cachedInputPerToken === null ? null : formatAud(rates.cachedInputPerToken, 0),
-    per_million_tokens: {
-      input: list.input_per_million,
-      output: list.output_per_million,
-      cached_input: list.cached_input_per_million ?? null,
-    },
+    per_million_tokens: perMillionTokens(list),
     per_image: list.per_image ?? null,
     image_prices: imagePrices.map((it) => ({ size: it.size, quality: it.quality ?? null, per_image: it.per_image })),
     per_audio_minute: list.per_audio_minute ?? null,
+    batch: batch === undefined ? null : { per_million_tokens: perMillionTokens(batchList) },
     dedicated_per_hour: perHour ?? null,
     ...(perHour === undefined ? {} : { dedicated_per_hour_indicative: true }),
+  }
+}
+
+function perMillionTokens(list: PriceList): object {
+  return {
+    input: list.input_per_million,
+    output: list.output_per_million,
+    cached_input: list.cached_input_per_million ?? null,
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ImagePrice, ModelPrices } from '../../billing/rating/image-prices.ts'
+import type { BatchPrices, ImagePrice, ModelPrices } from '../../billing/rating/price-kinds.ts'
 import type { Usage } from '../../billing/rating/rating.ts'
 import { count } from '../../shared/counts.ts'
 import { formatAud, grouped, type PicoAud } from '../../shared/money/money.ts'
@@ -31,8 +31,13 @@ export function pricesLines(prices: ModelPrices): readonly string[] {
     ...(prices.per_image === undefined ? [] : [`A$${prices.per_image} per image`]),
     ...(prices.image_prices ?? []).map(imagePriceText),
     ...(prices.per_audio_minute === undefined ? [] : [`A$${prices.per_audio_minute} per minute`]),
+    ...(prices.batch === undefined ? [] : [`batch ${batchText(prices.batch)}`]),
   ]
   return parts.length === 0 ? ['free'] : parts
+}
+
+function batchText(batch: BatchPrices): string {
+  return typeof batch === 'string' ? `times ${batch}` : pricesText(batch)
 }
 
 function imagePriceText({ size, quality, per_image: price }: ImagePrice): string {

@@ -19,6 +19,7 @@ import {
   requireSmallParameters,
   acceptedParameters,
   forwardedParameters,
+  tierOf,
 } from '../request/parameters.ts'
 import { invalidParameter, requireValid } from '../../shared/json/schema-check.ts'
 import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
@@ -81,7 +82,7 @@ export function prepareChat(
   const sent = forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
   return {
     terms: {
-      tier: 'default',
+      tier: tierOf(request.service_tier, model),
       // The model cannot read more than its context, even if the estimate is higher.
       cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
       maxTokens: maxTokens * choices,

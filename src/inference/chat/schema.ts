@@ -8,7 +8,7 @@ import {
   metadata,
   modelParameter,
   nameText,
-  wordText,
+  serviceTier,
 } from '../request/shared-schema.ts'
 
 /** The wire shapes of /chat/completions. Validation, types and the OpenAPI document all come from here. */
@@ -110,7 +110,7 @@ export const chatRequestSchema = Type.Object({
   user: shared.user,
   metadata: Type.Optional(metadata),
   store: Type.Optional(Type.Boolean()),
-  service_tier: Type.Optional(wordText),
+  service_tier: serviceTier,
   safety_identifier: Type.Optional(idText),
   prompt_cache_key: Type.Optional(idText),
 })
@@ -149,6 +149,7 @@ export const chatResponseSchema = Type.Object({
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls', 'content_filter']),
     }),
   ),
+  service_tier: Type.Optional(Type.Enum(['flex', 'batch'], { description: 'Left out if it is the default tier.' })),
   usage: generationUsageSchema(27, 14),
 })
 

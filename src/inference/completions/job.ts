@@ -16,6 +16,7 @@ import {
   requireSmallParameters,
   acceptedParameters,
   forwardedParameters,
+  tierOf,
 } from '../request/parameters.ts'
 import { invalidParameter, requireValid } from '../../shared/json/schema-check.ts'
 import type { PreparedRequest } from '../request/prepared-request.ts'
@@ -78,7 +79,7 @@ export function prepareCompletions(
     : forwardBody(body.bytes, HEADROOM, body.scan.fields, (name) => keep(name) || name === 'prompt', fields)
   return {
     terms: {
-      tier: 'default',
+      tier: tierOf(request.service_tier, model),
       // The model cannot read more than its context with any prompt, even if the estimate is higher.
       cost: Math.min(input.charged, prompts.length * model.contextLength) + maxTokens * generated,
       maxTokens: maxTokens * generated,

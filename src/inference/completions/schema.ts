@@ -5,6 +5,7 @@ import {
   generationParameters as shared,
   generationUsageSchema,
   modelParameter,
+  serviceTier,
 } from '../request/shared-schema.ts'
 
 /** The wire shapes of the legacy /completions. */
@@ -33,6 +34,7 @@ export const completionsRequestSchema = Type.Object({
   min_p: shared.min_p,
   repetition_penalty: shared.repetition_penalty,
   user: shared.user,
+  service_tier: serviceTier,
 })
 
 export type CompletionsRequest = Static<typeof completionsRequestSchema>

@@ -7,7 +7,7 @@ import { requireValid } from '../../shared/json/schema-check.ts'
 import { requireBudget } from '../metering/token-budget.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../../shared/tokens/token-estimate.ts'
 import { bytesIn, inBatches, jsonBodies, jsonRequest, operationOf, supportOf } from '../request/engine-operation.ts'
-import { acceptedParameters } from '../request/parameters.ts'
+import { acceptedParameters, tierOf } from '../request/parameters.ts'
 import type { MissingInput, PreparedRequest, RequestFacts } from '../request/prepared-request.ts'
 import { embeddingsAnswer } from './answer.ts'
 import { embeddingsRequestSchema, type EmbeddingsRequest } from './schema.ts'
@@ -54,7 +54,7 @@ export function prepareEmbeddings(
   )
   return {
     terms: {
-      tier: 'default',
+      tier: tierOf(request.service_tier, model),
       cost: input.charged,
       maxTokens: 0,
       ...inputBounds({ bytes: bytesIn(bodies), contexts: texts.length }, model.contextLength),

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { idText, inputUsageSchema, modelParameter } from '../request/shared-schema.ts'
+import { idText, inputUsageSchema, modelParameter, serviceTier } from '../request/shared-schema.ts'
 
 /** The wire shapes of /embeddings. */
 
@@ -19,6 +19,7 @@ export const embeddingsRequestSchema = Type.Object({
   encoding_format: Type.Optional(Type.Enum(['float', 'base64'])),
   dimensions: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_536 })),
   user: Type.Optional(idText),
+  service_tier: serviceTier,
 })
 
 export type EmbeddingsRequest = Static<typeof embeddingsRequestSchema>

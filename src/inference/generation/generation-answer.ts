@@ -85,6 +85,7 @@ export function generationAnswer<Content extends object>(
         object: format.object,
         created: head.created,
         model: head.model,
+        service_tier: head.tier,
         choices: choices.map(format.choice),
         usage: wire,
       })

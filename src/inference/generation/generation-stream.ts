@@ -73,7 +73,8 @@ export function generationStream<Choice extends AnyChoice>(
   format: StreamFormat<Choice>,
 ): CallStream {
   const split = eventSplitter(readEvent)
-  const headText = `data: {"id":"${format.idPrefix}${head.id}","object":"${format.object}","created":${head.created},"model":${JSON.stringify(head.model)},`
+  const tier = head.tier === undefined ? '' : `"service_tier":"${head.tier}",`
+  const headText = `data: {"id":"${format.idPrefix}${head.id}","object":"${format.object}","created":${head.created},"model":${JSON.stringify(head.model)},${tier}`
   const tailText = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const meters = new Map<number, ChoiceMeter>()
   const cut = new Set<number>()

@@ -101,7 +101,9 @@ export const messagesRequestSchema = Type.Object({
   top_k: shared.top_k,
   stop_sequences: Type.Optional(stopTexts),
   metadata: Type.Optional(Type.Object({ user_id: Type.Optional(idText) })),
-  service_tier: Type.Optional(wordText),
+  service_tier: Type.Optional(
+    Type.Enum(['auto', 'standard_only'], { description: 'Both mean that the request has its turn in the queue.' }),
+  ),
 })
 
 export const countTokensRequestSchema = Type.Object(prompt)

@@ -15,8 +15,8 @@ export interface PipelineParts {
   readonly spending: Spending
   readonly clock: AlarmClock
   engineOf(deployment: Deployment): Engine | undefined
-  /** The price in force now. */
-  priceOf(deployment: Deployment, model: Model, workspaceId: string, imageKind: string | undefined): Price
+  /** The price in force now, for a kind of image or a tier if that has its own. */
+  priceOf(deployment: Deployment, model: Model, workspaceId: string, kind: string | undefined): Price
   /** Called for every request of the default tier that was admitted to its lane. */
   admitted(lane: string, waitMs: number): void
   /** Called for every row, whatever the outcome. */

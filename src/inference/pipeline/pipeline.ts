@@ -76,8 +76,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     }
   }
 
-  function priceOf({ deployment, model, media }: Job, { workspace }: Caller): Price {
-    return parts.priceOf(deployment, model, workspace.id, media?.imageKind)
+  function priceOf({ deployment, model, tier, media }: Job, { workspace }: Caller): Price {
+    return parts.priceOf(deployment, model, workspace.id, tier === 'default' ? media?.imageKind : tier)
   }
 
   function usableEngine(job: Job): Engine {
@@ -97,6 +97,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       priceVersion: price.version,
       maxTokens: job.maxTokens,
       startedAt: parts.clock.now(),
+      tier: job.tier,
     }
     try {
       parts.ledger.note(intent)
@@ -115,8 +116,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   }
 }
 
-function headOf({ model }: Job, { requestId, startedAt }: Intent): AnswerHead {
-  return { id: requestId, created: Math.floor(startedAt / 1000), model: model.id }
+function headOf({ model, tier }: Job, { requestId, startedAt }: Intent): AnswerHead {
+  const head = { id: requestId, created: Math.floor(startedAt / 1000), model: model.id }
+  return tier === 'default' ? head : { ...head, tier }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Model } from '../../catalog/model.ts'
+import type { Job } from '../../engines/job.ts'
 import { ApiError } from '../../shared/errors.ts'
 import type { SupportByName } from '../../engines/dialects/parameter-support.ts'
 import type { JsonBody } from '../../shared/json/json-body.ts'
@@ -168,6 +169,17 @@ export function allowedOutputTokens(
     'context_length_exceeded',
     `This model's maximum context length is ${model.contextLength} tokens, but the request needs about ${input + allowed} (${input} in the ${inputName}, ${allowed} in the completion). Shorten the ${inputName} or lower ${name}.`,
     { param: inputName, tokens: { input, output: allowed, limit: model.contextLength } },
+  )
+}
+
+/** The tier that a request asks for. Only a model with a batch price sells its idle capacity. */
+export function tierOf(requested: 'auto' | 'default' | 'flex' | undefined, model: Model): Job['tier'] {
+  if (requested !== 'flex') return 'default'
+  if (model.batchPrices !== undefined) return 'flex'
+  throw new ApiError(
+    'unsupported_value',
+    `${model.id} sells no idle capacity. Leave 'service_tier' out, or send "auto" or "default".`,
+    { param: 'service_tier' },
   )
 }
 

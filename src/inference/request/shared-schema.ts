@@ -30,6 +30,13 @@ export const modelParameter = Type.String({
   description: 'The slug or short id of a model in the catalog.',
 })
 
+export const serviceTier = Type.Optional(
+  Type.Enum(['auto', 'default', 'flex'], {
+    description:
+      'flex: idle capacity only, at the batch price; refused if there is none. auto and default are the same: the request has its turn in the queue.',
+  }),
+)
+
 const penalty = Type.Optional(Type.Number({ minimum: -2, maximum: 2 }))
 
 /** The parameters of text generation, for chat and text completion alike. */

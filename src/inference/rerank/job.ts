@@ -8,6 +8,7 @@ import { requireBudget } from '../metering/token-budget.ts'
 import { firstTokens, sumOf, textTokens, type TokenEstimate } from '../../shared/tokens/token-estimate.ts'
 import type { RankingDialect, RankingInput } from '../../engines/dialects/dialect.ts'
 import { bytesIn, inBatches, jsonBodies, jsonRequest, operationOf } from '../request/engine-operation.ts'
+import { tierOf } from '../request/parameters.ts'
 import type { PreparedRequest } from '../request/prepared-request.ts'
 import { rankingAnswer, renderRerank, renderReranking } from './answer.ts'
 import { rerankingRequestSchema, rerankRequestSchema, type RerankingRequest, type RerankRequest } from './schema.ts'
@@ -44,6 +45,7 @@ export function prepareRerank(body: JsonBody, model: Model, deployment: Deployme
     maxTokensPerDocument: request.max_tokens_per_doc ?? undefined,
   }
   return prepareRanking({ endpoint: '/rerank', query: 'query', documents: 'documents' }, input, model, deployment, {
+    tier: tierOf(request.service_tier, model),
     top: request.top_n ?? undefined,
     returned: request.return_documents ? documents : undefined,
   })
@@ -62,7 +64,11 @@ export function prepareReranking(body: JsonBody, model: Model, deployment: Deplo
   }
   if (!input.truncate) requireFit(input, model)
   const names: RankingNames = { endpoint: '/reranking', query: 'query.text', documents: 'passages' }
-  return prepareRanking(names, input, model, deployment, { top: request.top_n ?? undefined, returned: undefined })
+  return prepareRanking(names, input, model, deployment, {
+    tier: tierOf(request.service_tier, model),
+    top: request.top_n ?? undefined,
+    returned: undefined,
+  })
 }
 
 function prepareRanking(
@@ -70,7 +76,7 @@ function prepareRanking(
   given: RankingInput,
   model: Model,
   deployment: Deployment,
-  answer: Pick<RankingPlan, 'top' | 'returned'>,
+  { tier, ...answer }: Pick<RankingPlan, 'top' | 'returned'> & Pick<Job, 'tier'>,
 ): PreparedRequest<RankingPlan> {
   const dialect = operationOf(model, deployment, 'ranking')
   // Checked before the calls are built, because each of them repeats the query.
@@ -83,7 +89,7 @@ function prepareRanking(
   const { path, bodies } = jsonBodies(batches.map((documents) => dialect.request({ ...input, documents })))
   return {
     terms: {
-      tier: 'default',
+      tier,
       cost: tokens.charged,
       maxTokens: 0,
       ...inputBounds(sizeOf(given, bodies), model.contextLength),

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { inputUsageSchema, modelParameter } from '../request/shared-schema.ts'
+import { inputUsageSchema, modelParameter, serviceTier } from '../request/shared-schema.ts'
 
 const top = Type.Optional(
   Type.Integer({ minimum: 1, description: 'How many of the best results to return. All by default.' }),
@@ -23,6 +23,7 @@ export const rerankRequestSchema = Type.Object({
         'Documents are truncated to this many tokens before they are ranked. If the engine cannot do it, an estimate is used that keeps slightly fewer.',
     }),
   ),
+  service_tier: serviceTier,
 })
 
 export type RerankRequest = Static<typeof rerankRequestSchema>
@@ -52,6 +53,7 @@ export const rerankingRequestSchema = Type.Object({
   passages: Type.Array(Type.Object({ text: Type.String() }), { minItems: 1, maxItems: 512 }),
   truncate: Type.Optional(Type.Enum(['NONE', 'END'])),
   top_n: top,
+  service_tier: serviceTier,
 })
 
 export type RerankingRequest = Static<typeof rerankingRequestSchema>

@@ -50,6 +50,7 @@ export function response(
     incomplete_details: null,
     usage: null,
     ...settings,
+    ...(head.tier && { service_tier: head.tier }),
     ...changes,
   }
 }

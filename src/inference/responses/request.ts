@@ -39,6 +39,7 @@ export function chatFromResponses(
     reasoning_effort: without.hint('reasoning_effort', 'reasoning.effort', reasoning?.effort),
     response_format: responseFormat(text?.format),
     max_tokens: limit,
+    service_tier: request.service_tier,
     stream: request.stream,
     temperature: request.temperature,
     top_p: request.top_p,

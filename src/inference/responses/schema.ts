@@ -8,6 +8,7 @@ import {
   modelParameter,
   nameText,
   packedText,
+  serviceTier,
   wordText,
 } from '../request/shared-schema.ts'
 
@@ -119,7 +120,7 @@ export const responsesRequestSchema = Type.Object({
   metadata: Type.Optional(metadata),
   truncation: Type.Optional(Type.Enum(['auto', 'disabled'])),
   user: shared.user,
-  service_tier: Type.Optional(wordText),
+  service_tier: serviceTier,
   safety_identifier: Type.Optional(idText),
   prompt_cache_key: Type.Optional(idText),
 })

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import type { ServiceTier } from '../../billing/rating/rating.ts'
 import type { ErrorCode } from '../../shared/errors.ts'
 import type { Intent, Outcome, RequestRow } from '../rows.ts'
 
@@ -112,6 +113,7 @@ export function intentText(it: Intent): string {
     it.priceVersion,
     it.maxTokens,
     it.startedAt,
+    it.tier,
   ])
 }
 
@@ -142,6 +144,7 @@ export function rowText(it: RequestRow): string {
     it.settledAt,
     it.httpStatus,
     it.errorCode,
+    it.tier,
   ])
 }
 
@@ -152,7 +155,7 @@ export function recordsIn(text: string): readonly JournalRecord[] {
 
 function recordOf(line: string): JournalRecord {
   const [kind, ...values] = JSON.parse(line) as readonly unknown[]
-  if (kind === 'i') return { kind: 'intent', intent: readIntent(values) }
+  if (kind === 'i') return { kind: 'intent', intent: readIntent(values, values[9]) }
   if (kind === 'r') return { kind: 'row', row: readRow(values) }
   const [format, previous] = values
   if (kind !== 'h' || format !== 1) {
@@ -163,7 +166,8 @@ function recordOf(line: string): JournalRecord {
   return { kind: 'head', head: { format, previous: previous as SegmentHead['previous'] } }
 }
 
-function readIntent(values: readonly unknown[]): Intent {
+/** Records of older versions have no tier. */
+function readIntent(values: readonly unknown[], tier: unknown = 'default'): Intent {
   const [requestId, workspaceId, keyId, model, lane, endpoint, priceVersion, maxTokens, startedAt] = values
   return {
     requestId: requestId as string,
@@ -175,16 +179,17 @@ function readIntent(values: readonly unknown[]): Intent {
     priceVersion: figure(priceVersion),
     maxTokens: figure(maxTokens),
     startedAt: figure(startedAt),
+    tier: tier as ServiceTier,
   }
 }
 
 function readRow(values: readonly unknown[]): RequestRow {
   const [inputTokens, cachedInputTokens, outputTokens, images, audioMs, estimated, outcome, amount, ...rest] =
     values.slice(9)
-  // Records of older versions do not have the last two.
-  const [queueWaitMs, firstTokenMs, durationMs, settledAt, httpStatus = null, errorCode = null] = rest
+  // Records of older versions do not have the last ones.
+  const [queueWaitMs, firstTokenMs, durationMs, settledAt, httpStatus = null, errorCode = null, tier] = rest
   return {
-    ...readIntent(values),
+    ...readIntent(values, tier),
     inputTokens: figure(inputTokens),
     cachedInputTokens: figure(cachedInputTokens),
     outputTokens: figure(outputTokens),

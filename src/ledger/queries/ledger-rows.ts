@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../shared/errors.ts'
 import { CREDIT, documentOfRow, type Intent, type LedgerRow, type Outcome } from '../rows.ts'
+import type { ServiceTier } from '../../billing/rating/rating.ts'
 import { sydneyDay } from '../../shared/money/sydney-time.ts'
 import type { Row, Values } from '../../store/database.ts'
 import type { GivenColumn } from '../../store/fragments.ts'
@@ -17,6 +18,7 @@ const INTENT_COLUMNS = [
   'price_version',
   'max_tokens',
   'started_at',
+  'tier',
 ] as const
 
 export const ROW_COLUMNS = [
@@ -49,6 +51,7 @@ const TEXT_COLUMNS: ReadonlySet<string> = new Set<(typeof ROW_COLUMNS)[number]>(
   'model',
   'lane',
   'endpoint',
+  'tier',
   'outcome',
   'error_code',
   'corrects',
@@ -77,6 +80,7 @@ function intentValues(it: Intent): Values {
     it.priceVersion,
     it.maxTokens,
     it.startedAt,
+    it.tier,
   ]
 }
 
@@ -122,6 +126,8 @@ function toIntent(row: Row): Intent {
     priceVersion: Number(row['price_version']),
     maxTokens: Number(row['max_tokens']),
     startedAt: Number(row['started_at']),
+    // The table of intents is of versions that had no tiers.
+    tier: (row['tier'] ?? 'default') as ServiceTier,
   }
 }
 
@@ -134,8 +140,9 @@ export function refusedRowText(row: LedgerRow): string {
 export function readRefusedRowText(text: string): LedgerRow | undefined {
   const row = JSON.parse(text) as Omit<LedgerRow, 'amount'> & { amount: unknown }
   if (typeof row.amount !== 'string' || !/^-?\d+$/.test(row.amount)) return undefined
-  // Older versions wrote neither.
-  return { ...row, httpStatus: row.httpStatus ?? null, errorCode: row.errorCode ?? null, amount: BigInt(row.amount) }
+  // Older versions wrote none of these.
+  const { httpStatus = null, errorCode = null, tier = 'default' } = row
+  return { ...row, httpStatus, errorCode, tier, amount: BigInt(row.amount) }
 }
 
 export function toLedgerRow(row: Row): LedgerRow {

@@ -1,3 +1,4 @@
+import { freeVersions } from '../../billing/rating/rating.ts'
 import type { UsageFilter } from '../rows.ts'
 import { command, type Lock, type Statement, type Transaction, type Values } from '../../store/database.ts'
 
@@ -18,6 +19,16 @@ export const COUNTS = ['row_count', 'requests', 'estimated_requests'] as const
 
 /** There is one sum for each combination of these and each hour or day. */
 export const SUM_KEYS = ['workspace_id', 'model', 'key_id', 'price_version', 'credit_note'] as const
+
+const atPriceOf = (tier: 'flex' | 'batch'): string =>
+  `price_version = ${freeVersions[tier]} OR price_version IN
+    (SELECT id FROM price_versions WHERE model LIKE '%#${tier}' AND model NOT LIKE '%@%')`
+
+/**
+ * The tier of a sum, and of a row in it. Tiers have price versions of their own, so the sums need no other key, and
+ * replicas of a version without tiers may add to them. Reserved capacity has an "@" in the name of its price.
+ */
+export const TIER = `CASE WHEN ${atPriceOf('flex')} THEN 'flex' WHEN ${atPriceOf('batch')} THEN 'batch' ELSE 'default' END`
 
 /** Neither a correction, nor reserved capacity, nor a credit is a request. */
 export const IS_REQUEST = "corrects IS NULL AND capacity_ms = 0 AND endpoint <> 'credit'"

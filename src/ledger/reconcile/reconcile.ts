@@ -1,7 +1,7 @@
 import { capacityAmount, type VersionRates } from '../../billing/invoices/invoice.ts'
 import { CREDIT, documentOfRow, type LedgerRow } from '../rows.ts'
-import { readPricedName } from '../../billing/rating/image-prices.ts'
-import { rate } from '../../billing/rating/rating.ts'
+import { pricedName, readPricedName, tierOfKind } from '../../billing/rating/price-kinds.ts'
+import { freeVersions, rate } from '../../billing/rating/rating.ts'
 import { sydneyMonth } from '../../shared/money/sydney-time.ts'
 import type { PricedSums } from '../../billing/usage/usage-sums.ts'
 import type { PriceVersion, Workspace } from '../../workspaces/workspace.ts'
@@ -25,7 +25,16 @@ export interface Reconciliation {
 }
 
 interface Discrepancy {
-  readonly check: 'amount' | 'price_version' | 'correction' | 'credit' | 'sums' | 'invoice' | 'number' | 'refused'
+  readonly check:
+    | 'amount'
+    | 'price_version'
+    | 'tier'
+    | 'correction'
+    | 'credit'
+    | 'sums'
+    | 'invoice'
+    | 'number'
+    | 'refused'
   readonly workspace: string | null
   /** The row, sum or invoice that is wrong. */
   readonly subject: string
@@ -97,6 +106,9 @@ function openRowSums(
 ) {
   const ratesOf = versionRates(prices)
   const versions = new Map(prices.map((version) => [version.id, version]))
+  const firstPriced = new Map(prices.toReversed().map((it) => [`${it.model} ${it.workspaceId}`, it.effectiveFrom]))
+  const tierPricedFrom = (row: LedgerRow, { workspaceId }: PriceVersion): number =>
+    firstPriced.get(`${pricedName(row.model, row.tier)} ${workspaceId}`) ?? Infinity
   const issued = new Set(invoices.map(({ number }) => number))
   const gathered = new Map<string, { readonly sums: Map<string, PricedSums>; readonly credits: LedgerRow[] }>()
   const problem = (check: Discrepancy['check'], subject: string, message: string): void =>
@@ -135,6 +147,7 @@ function openRowSums(
     },
     add(row: LedgerRow, corrected: LedgerRow | undefined): void {
       checkPrice(row, versions.get(row.priceVersion), problem)
+      checkTier(row, versions.get(row.priceVersion), tierPricedFrom, problem)
       if (row.correction) checkCorrection(row, corrected, problem)
       else if (row.credit) checkCredit(row, problem)
       else checkAmount(row, ratesOf, problem)
@@ -177,6 +190,28 @@ function checkPrice(row: LedgerRow, version: PriceVersion | undefined, problem: 
   if (readPricedName(version.model).model === priced && isForWorkspace && isInEffect) return
   const from = new Date(version.effectiveFrom).toISOString()
   problem('price_version', row.requestId, `price version ${version.id} is for ${version.model} from ${from}`)
+}
+
+/** A replica may read a changed price a little later than it applies. */
+const PRICE_DELAY_MS = 60_000
+
+/** A row's price version must be for its tier. A tier without a price of its own has the normal price. */
+function checkTier(
+  row: LedgerRow,
+  version: PriceVersion | undefined,
+  tierPricedFrom: (row: LedgerRow, version: PriceVersion) => number,
+  problem: Report,
+): void {
+  const isRight = version
+    ? isPriceOfTier(row, version, tierPricedFrom(row, version))
+    : row.priceVersion > 0 || row.priceVersion === freeVersions[row.tier]
+  if (isRight) return
+  problem('tier', row.requestId, `the row's tier is ${row.tier}, but price version ${row.priceVersion} is not for it`)
+}
+
+function isPriceOfTier(row: LedgerRow, version: PriceVersion, tierPricedFrom: number): boolean {
+  const priced = tierOfKind(readPricedName(version.model).kind)
+  return priced === row.tier || (priced === 'default' && row.startedAt < tierPricedFrom + PRICE_DELAY_MS)
 }
 
 /** A credit has a reason and no usage, and costs less than nothing. */

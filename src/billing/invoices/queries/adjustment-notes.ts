@@ -205,7 +205,7 @@ const IS_REVERSIBLE = `NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.cor
 /** Adds the reversal of each row. Has no effect if another process has done so. A credit keeps its own reason. */
 function reverse(where: string): string {
   return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')})
-    SELECT ? || ':' || request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, ?,
+    SELECT ? || ':' || request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, ?, tier,
       -input_tokens, -cached_input_tokens, -output_tokens, -images, -audio_ms, estimated, outcome, NULL, NULL, -amount_pico_aud,
       0, NULL, 0, -capacity_ms, request_id, ?, CASE WHEN ${IS_CREDIT} THEN reason ELSE ? END, ?, ?
     FROM ledger WHERE ${where} AND ${IS_REVERSIBLE}`

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts'
 import { priceListSchema } from '../../../catalog/file.ts'
 import { listPrices } from '../../../catalog/list-prices.ts'
-import { pricesByKind, type ImagePrice, type ModelPrices } from '../../rating/image-prices.ts'
+import { pricesByKind, type BatchPrices, type ImagePrice, type ModelPrices } from '../../rating/price-kinds.ts'
 import type { PriceList } from '../../rating/rating.ts'
 import { findSchemaProblem, formatPath } from '../../../shared/json/schema-check.ts'
 import { parseFlags, UsageError, withStore, type Command, type Flags } from '../../../cli/command.ts'
@@ -37,10 +37,17 @@ leave out stay at the catalog's.
                                    1024x1792=0.08,1024x1792:hd=0.12; they
                                    replace the catalog's, and other images cost
                                    --per-image
-  --per-audio-minute AUD           price of a minute of audio`,
+  --per-audio-minute AUD           price of a minute of audio
+  --batch PRICES                   prices of the tiers flex and batch: a factor
+                                   such as 0.5, or AUD for 1M input, output and
+                                   cached tokens, such as 0.05,0.10,0.01`,
   async run(args) {
     const priceFlags = Object.fromEntries(Object.keys(FLAGS).map((name) => [name, 'string' as const]))
-    const flags = parseFlags(args, { workspace: 'string', model: 'string', 'image-prices': 'string', ...priceFlags }, 1)
+    const flags = parseFlags(
+      args,
+      { workspace: 'string', model: 'string', 'image-prices': 'string', batch: 'string', ...priceFlags },
+      1,
+    )
     const workspace = flags.requiredText('workspace')
     const [action] = flags.positionals
     switch (action) {
@@ -108,9 +115,28 @@ function priceList(flags: Flags): ModelPrices {
     return value === undefined ? [] : [[key, value] as const]
   })
   const images = flags.text('image-prices')
-  if (given.length === 0 && images === undefined)
+  const batch = flags.text('batch')
+  if (given.length === 0 && images === undefined && batch === undefined)
     throw new UsageError('give at least one price, such as --input-per-million 0.15')
-  return { ...Object.fromEntries(given), ...(images === undefined ? {} : { image_prices: imagePrices(images) }) }
+  return {
+    ...Object.fromEntries(given),
+    ...(images === undefined ? {} : { image_prices: imagePrices(images) }),
+    ...(batch === undefined ? {} : { batch: batchPrices(batch) }),
+  }
+}
+
+function batchPrices(text: string): BatchPrices {
+  const [input = '', output, cached] = text.split(',')
+  const prices =
+    output === undefined
+      ? input
+      : {
+          input_per_million: input,
+          output_per_million: output,
+          ...(cached === undefined ? {} : { cached_input_per_million: cached }),
+        }
+  if (!findSchemaProblem(priceListSchema, { batch: prices })) return prices
+  throw new UsageError('--batch takes a factor such as 0.5, or INPUT,OUTPUT[,CACHED] such as 0.05,0.10')
 }
 
 function imagePrices(list: string): readonly ImagePrice[] {

@@ -36,6 +36,7 @@ function rowText(row: LedgerRow, workspace: string | null, view: View): string {
       ['key', row.keyId],
       ['model', row.model],
       ['endpoint', row.endpoint],
+      ['tier', row.tier],
       ['settled', `${secondText(row.settledAt)} (${ZONE})`],
       ['outcome', row.outcome],
       ['status', textOf(row.httpStatus)],

@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { usageQuery, usageView } from '../views.ts'
+import { tierIn } from '../usage-report.ts'
 import { openInvoicing } from '../../invoices/invoices.ts'
 import { writeParquet } from '../usage-parquet.ts'
 import { eachPage, exportFormats, exportRows } from '../usage-export.ts'
@@ -24,7 +25,7 @@ type FileFormat = (typeof fileFormats)[number]
 export const usage: Command = {
   summary: 'show, export or correct the usage of a workspace',
   help: `weir usage --workspace W [--from DATE] [--to DATE]
-           [--export csv|jsonl|parquet FILE]
+           [--service-tier TIER] [--export csv|jsonl|parquet FILE]
 weir usage REQUEST_ID
 weir usage refused [--workspace W] [--from DATE] [--to DATE]
 weir usage cache [--workspace W]
@@ -42,6 +43,7 @@ is not invoiced yet; use weir invoice credit for a row that is.
   --workspace W            the workspace
   --from DATE, --to DATE   2026-11-15 means that day in Sydney, and --to
                            includes it; 2026-11-15T09:00:00Z is an exact time
+  --service-tier TIER      only requests of this tier: default, flex or batch
   --export FORMAT FILE     write the rows to a file instead
   --reason TEXT            why the row is reversed`,
   async run(args) {
@@ -51,6 +53,7 @@ is not invoiced yet; use weir invoice credit for a row that is.
         workspace: 'string',
         from: 'string',
         to: 'string',
+        'service-tier': 'string',
         export: 'string',
         reason: 'string',
       },
@@ -69,7 +72,11 @@ is not invoiced yet; use weir invoice credit for a row that is.
       throw new UsageError(`--export must be one of ${fileFormats.join(', ')}`)
     if (format !== undefined && !file) throw new UsageError(`give the file name: --export ${format} FILE`)
     await withStore(flags, { changes: false }, async ({ accounts, store }) => {
-      const query = usageQuery(accounts.workspace(workspace).id, { from: flags.text('from'), to: flags.text('to') })
+      const tier = flags.text('service-tier')
+      const period = { from: flags.text('from'), to: flags.text('to') }
+      const query = usageQuery(accounts.workspace(workspace).id, period, {
+        tier: tier === undefined ? undefined : tierIn(tier),
+      })
       if (format !== undefined && file !== undefined) {
         await exportTo(file, format, store, query)
         return flags.print({ file, format }, () => `Wrote ${file}.`)
@@ -98,12 +105,16 @@ export function usageTable(rows: readonly LedgerRow[], view: View): string {
   return `${table}\n\n${counted(rows.length, 'row')}, ${audText(total)} excluding GST`
 }
 
-/** How a request ended, unless it went well, and whether its usage is an estimate. */
-function endOf({ outcome, httpStatus, errorCode, correction, estimated }: LedgerRow): string {
+/** How a request ended, unless it went well, its tier, unless that is the default, and whether its usage is an estimate. */
+function endOf({ outcome, httpStatus, errorCode, correction, estimated, tier }: LedgerRow): string {
   if (correction) return `reverses ${correction.of}: ${correction.reason}`
   const error = [httpStatus, errorCode].filter((it) => it !== null).join(' ')
   const failure = error === '' ? outcome : `${outcome} (${error})`
-  return [...(outcome === 'completed' ? [] : [failure]), ...(estimated ? ['estimated'] : [])].join(', ')
+  return [
+    ...(outcome === 'completed' ? [] : [failure]),
+    ...(tier === 'default' ? [] : [`${tier} tier`]),
+    ...(estimated ? ['estimated'] : []),
+  ].join(', ')
 }
 
 function correct(flags: Flags): Promise<void> {

@@ -2,11 +2,11 @@ import type { LedgerRow } from '../../../ledger/rows.ts'
 import type { UsageQuery } from '../usage-store.ts'
 import { query, readRows, type Database, type Row, type Statement, type Values } from '../../../store/database.ts'
 import { ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
-import { IS_VISIBLE, usageFilter } from '../../../ledger/queries/usage-sums.ts'
+import { IS_VISIBLE, TIER, usageFilter } from '../../../ledger/queries/usage-sums.ts'
 
 /** Rows of a workspace in chronological order, a page at a time. */
 export async function usageRows(database: Database, selection: UsageQuery): Promise<readonly LedgerRow[]> {
-  const isOfSome = selection.model !== undefined || selection.keyId !== undefined
+  const isOfSome = [selection.model, selection.keyId, selection.tier].some((it) => it !== undefined)
   const periods = isOfSome ? await usedPeriods(database, selection) : [selection]
   const found = await database.transact({
     access: 'read',
@@ -38,7 +38,7 @@ interface Period {
 }
 
 /**
- * A model or a key may have few rows among millions. The sums show in which hours it has any, and only those are
+ * A model, a key or a tier may have few rows among millions. The sums show in which hours it has any, and only those are
  * searched: as many as a page needs. Each hour is named, since a join with the sums may make a database read every row.
  */
 async function usedPeriods(database: Database, selection: UsageQuery): Promise<readonly Period[]> {
@@ -90,14 +90,20 @@ function startOf({ from, after }: UsageQuery): { condition: string; values: Valu
 
 /** Of a row, and of the sum that includes it. */
 function filtersOf(selection: UsageQuery): { conditions: readonly string[]; values: Values } {
-  const { priceVersions, creditNote } = selection
+  const { tier, priceVersions, creditNote } = selection
   const filter = usageFilter(selection)
   return {
     conditions: [
       ...filter.conditions,
+      ...(tier === undefined ? [] : [`${TIER} = ?`]),
       ...(priceVersions === undefined ? [] : [`price_version IN (${priceVersions.map(() => '?').join(', ')})`]),
       ...(creditNote === undefined ? [] : ['credit_note = ?']),
     ],
-    values: [...filter.values, ...(priceVersions ?? []), ...(creditNote === undefined ? [] : [creditNote])],
+    values: [
+      ...filter.values,
+      ...(tier === undefined ? [] : [tier]),
+      ...(priceVersions ?? []),
+      ...(creditNote === undefined ? [] : [creditNote]),
+    ],
   }
 }

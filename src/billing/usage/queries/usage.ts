@@ -15,6 +15,7 @@ import {
   IS_VISIBLE,
   OF_ANY_WORKSPACE,
   SUM_KEYS,
+  TIER,
   type SumsTable,
 } from '../../../ledger/queries/usage-sums.ts'
 
@@ -24,6 +25,7 @@ const COLUMN_OF: Readonly<Record<Grouping, string>> = {
   model: 'model',
   key: 'key_id',
   day: 'day',
+  service_tier: 'tier',
 }
 
 /** Rows are read from the ledger by its index, sums from the tables that are kept next to it. */
@@ -151,7 +153,7 @@ function sumsSource(
   const periods = coveredPeriods(from, to)
   const parts = periods.map(
     ({ sums: { table, time } }) =>
-      `SELECT workspace_id, model, key_id, ${time} AS day, ${[...COUNTS, ...FIGURES].join(', ')} FROM ${table}
+      `SELECT workspace_id, model, key_id, ${TIER} AS tier, ${time} AS day, ${[...COUNTS, ...FIGURES].join(', ')} FROM ${table}
        WHERE ${[...conditions, `${time} >= ?`, `${time} < ?`].join(' AND ')}`,
   )
   const given = [...(workspaceId === undefined ? [] : [workspaceId]), ...(keyIds ? [JSON.stringify(keyIds)] : [])]

@@ -1,5 +1,6 @@
 import { Type, type TInteger, type TString } from 'typebox'
 import { csvCell, exportColumns, exportFormats, exportTypes, type ExportFormat } from '../usage-export.ts'
+import { serviceTiers } from '../../rating/rating.ts'
 import type { Grouping } from '../usage-sums.ts'
 import { nullable, textSchema } from '../../../server/common-schema.ts'
 import type { ResponseDescription } from '../../../server/route.ts'
@@ -22,6 +23,9 @@ export function usageQuerySchema(groupings: readonly Grouping[]) {
     after: Type.Optional(text("The 'next' of the previous page.")),
     model: Type.Optional(text('Only rows of this model.')),
     key: Type.Optional(text('Only rows of the key with this id.')),
+    service_tier: Type.Optional(
+      Type.Enum([...serviceTiers], { description: `Only rows of this tier: ${serviceTiers.join(', ')}.` }),
+    ),
     price_versions: Type.Optional(text('A comma list. Only rows at these price versions.')),
     credit_note: Type.Optional(text('Only rows of this adjustment note.')),
     format: Type.Optional(
@@ -46,6 +50,7 @@ export const usageRowSchema = Type.Object({
   model: text(),
   lane: text(),
   endpoint: text(),
+  service_tier: text('default, flex or batch.'),
   key_id: text(),
   max_tokens: count(),
   ...quantities,
@@ -56,7 +61,7 @@ export const usageRowSchema = Type.Object({
     'The status of the response; 499 if the caller left. null if the service stopped before the end, in rows of older versions, and in rows that are no requests.',
   ),
   error_code: nullable(Type.String(), 'The code of the error that the caller got; null if there was none.'),
-  price_version: count(),
+  price_version: Type.Integer({ description: 'Zero or less: reserved capacity, whose tokens are free.' }),
   queue_wait_ms: count(),
   first_token_ms: nullable(Type.Integer()),
   duration_ms: count(),
@@ -93,6 +98,7 @@ export const usageRowExample = {
   model: 'huggingfacetb/smollm2-135m-instruct',
   lane: 'huggingfacetb/smollm2-135m-instruct',
   endpoint: '/chat/completions',
+  service_tier: 'default',
   key_id: 'key_7f3a9c21',
   max_tokens: 100,
   ...quantitiesExample,
@@ -125,6 +131,7 @@ const groupDescriptions: Readonly<Record<Grouping, string>> = {
   model: 'In rows, and with group_by=model.',
   key: 'With group_by=key: the id of a key.',
   day: 'With group_by=day: a date in Sydney.',
+  service_tier: 'In rows, and with group_by=service_tier.',
 }
 
 export function usageResponse(groupings: readonly Grouping[]): ResponseDescription {

@@ -19,7 +19,17 @@ const reconciliationSchema = Type.Object({
   }),
   problems: Type.Array(
     Type.Object({
-      check: Type.Enum(['amount', 'price_version', 'correction', 'sums', 'invoice', 'number', 'refused']),
+      check: Type.Enum([
+        'amount',
+        'price_version',
+        'tier',
+        'correction',
+        'credit',
+        'sums',
+        'invoice',
+        'number',
+        'refused',
+      ]),
       workspace: nullable(Type.String()),
       subject: Type.String({ description: 'The row or the invoice that is wrong.' }),
       message: Type.String(),
