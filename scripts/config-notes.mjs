@@ -192,6 +192,24 @@ export const configNotes = {
     'not limited',
     'Requests that one workspace may have there, waiting and in flight together. Beyond it: 429 `workspace_queue_full`.',
   ],
+  'models[].serverless.limits.batch.reserve_concurrent': [
+    '`1`, or `0` with one place',
+    'Places that stay free for online requests when a line of a batch or a flex request is admitted.',
+  ],
+  'models[].serverless.limits.batch.reserve_tokens': ['a tenth of `token_budget`', 'Tokens that stay free then.'],
+  'models[].serverless.limits.batch.max_share': [
+    '`1`',
+    'The part of places and tokens that batch work may have, from 0 to 1. `0` pauses it.',
+  ],
+  'models[].serverless.limits.batch.preempt': [
+    '`true`',
+    'Batch work gives way when online requests would have to wait: it is aborted, not billed, and runs again.',
+  ],
+  'models[].serverless.limits.batch.max_queue_depth': ['`max_queue_depth`', 'Batch work that may wait in the lane.'],
+  'models[].serverless.limits.flex.max_wait_ms': [
+    '`600000`',
+    'How long a flex request may wait for idle capacity. Beyond it: 503 `model_overloaded`.',
+  ],
   'models[].dedicated[].workspace': ['required', 'The workspace that the capacity is reserved for.'],
   'models[].dedicated[].per_hour': ['none', 'AUD for an hour of the reservation.'],
 }

@@ -1601,6 +1601,7 @@ export interface Operations {
         in_flight_requests: number
         committed_tokens: number
         queue_depth: number
+        batch: { in_flight_requests: number; committed_tokens: number; queue_depth: number }
         oldest_wait_ms: number
         wait_ms_p50: number | null
         wait_ms_p95: number | null
@@ -1705,6 +1706,14 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
+      batch_limits: {
+        reserve_concurrent: number
+        reserve_tokens: number
+        max_share: number
+        preempt: boolean
+        max_queue_depth: number
+      }
+      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
@@ -1733,6 +1742,14 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
+      batch_limits: {
+        reserve_concurrent: number
+        reserve_tokens: number
+        max_share: number
+        preempt: boolean
+        max_queue_depth: number
+      }
+      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
@@ -1755,6 +1772,14 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
+      batch_limits: {
+        reserve_concurrent: number
+        reserve_tokens: number
+        max_share: number
+        preempt: boolean
+        max_queue_depth: number
+      }
+      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number

@@ -55,8 +55,11 @@ function fieldsOf(model: Model): Fields {
     const place = lane === model.id ? 'serverless' : lane
     // Engine keys are secrets, so they are not shown.
     if (engine) fields[`${place}.engine`] = [engine.kind, engine.model, ...engine.urls].join(' ')
-    for (const [name, limit] of Object.entries(limits)) {
-      if (limit !== undefined) fields[`${place}.limits.${snake(name)}`] = String(limit)
+    const { batch = {}, maxFlexWaitMs, ...ofLane } = limits
+    const ofBatch = Object.entries(batch).map(([name, limit]) => [`batch.${snake(name)}`, limit] as const)
+    const named = Object.entries(ofLane).map(([name, limit]) => [snake(name), limit] as const)
+    for (const [name, limit] of [...named, ...ofBatch, ['flex.max_wait_ms', maxFlexWaitMs] as const]) {
+      if (limit !== undefined) fields[`${place}.limits.${name}`] = String(limit)
     }
     if (perHour !== undefined) fields[`${place}.per_hour`] = perHour
   }

@@ -118,7 +118,31 @@ export const laneLimitsSchema = Type.Object(
   { additionalProperties: false },
 )
 
-const limitsSchema = Type.Object(Type.Partial(laneLimitsSchema).properties, { additionalProperties: false })
+/** What lines of batches and flex requests may use. Only the file has these limits. */
+const batchLimitsSchema = Type.Object(
+  {
+    reserve_concurrent: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+    reserve_tokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000 }),
+    max_share: Type.Number({ minimum: 0, maximum: 1 }),
+    preempt: Type.Boolean(),
+    max_queue_depth: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+  },
+  { additionalProperties: false },
+)
+
+const limitsSchema = Type.Object(
+  {
+    ...Type.Partial(laneLimitsSchema).properties,
+    batch: Type.Optional(Type.Object(Type.Partial(batchLimitsSchema).properties, { additionalProperties: false })),
+    flex: Type.Optional(
+      Type.Object(
+        { max_wait_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600_000 })) },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
 
 const slug = Type.String({
   pattern: '^[a-z0-9][a-z0-9._-]{0,63}/[a-zA-Z0-9][a-zA-Z0-9._:-]{0,127}$',
@@ -244,7 +268,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
       mode: 'dedicated',
       workspace: deployment.workspace,
       engine: toEngine(deployment.engine, { slug: entry.id, generates }, [...where, 'engine'], yaml, secrets),
-      limits: toLimits(deployment.limits),
+      limits: toLimits(deployment.limits, [...where, 'limits'], yaml),
       perHour: deployment.per_hour,
     }
   })
@@ -277,7 +301,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
         yaml,
         secrets,
       ),
-      limits: toLimits(entry.serverless.limits),
+      limits: toLimits(entry.serverless.limits, [...path, 'serverless', 'limits'], yaml),
       perHour: undefined,
     },
     dedicated,
@@ -331,12 +355,32 @@ function toEngine(
   }
 }
 
-function toLimits(limits: Static<typeof limitsSchema> | undefined): LaneLimits {
-  return {
+function toLimits(limits: Static<typeof limitsSchema> | undefined, path: Path, yaml: CheckedYaml<unknown>): LaneLimits {
+  const { batch } = limits ?? {}
+  const result: LaneLimits = {
     tokenBudget: limits?.token_budget ?? 200_000,
     maxConcurrentRequests: limits?.max_concurrent_requests ?? 32,
     maxQueueDepth: limits?.max_queue_depth ?? 256,
     maxWaitMs: limits?.max_wait_ms ?? 120_000,
     maxRequestsPerWorkspace: limits?.max_requests_per_workspace,
+    batch: batch && {
+      reserveConcurrent: batch.reserve_concurrent,
+      reserveTokens: batch.reserve_tokens,
+      maxShare: batch.max_share,
+      preempt: batch.preempt,
+      maxQueueDepth: batch.max_queue_depth,
+    },
+    maxFlexWaitMs: limits?.flex?.max_wait_ms,
   }
+  const reserve = 'leaves nothing for batch work; lower it, or set max_share: 0 to pause batch work'
+  if ((batch?.reserve_concurrent ?? 0) >= result.maxConcurrentRequests) {
+    yaml.mistake(
+      [...path, 'batch', 'reserve_concurrent'],
+      `${reserve} (max_concurrent_requests is ${result.maxConcurrentRequests})`,
+    )
+  }
+  if ((batch?.reserve_tokens ?? 0) >= result.tokenBudget) {
+    yaml.mistake([...path, 'batch', 'reserve_tokens'], `${reserve} (token_budget is ${result.tokenBudget})`)
+  }
+  return result
 }

@@ -43,7 +43,9 @@ export async function openLaneSettings(store: LaneSettingsStore, changes: Change
     const ofFile = { ...rest, limits: limitsInFile ?? deployment.limits }
     const set = limitsOf.get(deployment.lane)
     if (!set || !areSame(set.limitsInFile, ofFile.limits)) return ofFile
-    return { ...ofFile, limits: set.limits, limitsInFile: ofFile.limits }
+    // Operators do not set the limits for batch work, so those of the file apply.
+    const { batch, maxFlexWaitMs } = ofFile.limits
+    return { ...ofFile, limits: { ...set.limits, batch, maxFlexWaitMs }, limitsInFile: ofFile.limits }
   }
 
   await reload()
@@ -88,6 +90,15 @@ export async function openLaneSettings(store: LaneSettingsStore, changes: Change
   }
 }
 
+/** The limits that operators can set. */
+const settable = [
+  'tokenBudget',
+  'maxConcurrentRequests',
+  'maxQueueDepth',
+  'maxWaitMs',
+  'maxRequestsPerWorkspace',
+] as const satisfies readonly (keyof LaneLimits)[]
+
 function areSame(one: LaneLimits, other: LaneLimits): boolean {
-  return (Object.keys({ ...one, ...other }) as (keyof LaneLimits)[]).every((name) => one[name] === other[name])
+  return settable.every((name) => one[name] === other[name])
 }

@@ -18,7 +18,7 @@ export interface LaneLimits {
   /** How many requests one workspace may have in the lane, waiting and in flight together. Undefined: as many as fit. */
   readonly maxRequestsPerWorkspace?: number | undefined
   /** What batch places may use. What is not set has its default. */
-  readonly batch?: Partial<BatchLimits> | undefined
+  readonly batch?: { readonly [Name in keyof BatchLimits]?: BatchLimits[Name] | undefined } | undefined
   /** How long a flex request may wait for idle capacity. By default ten minutes. The lane does not read it: each place has its own. */
   readonly maxFlexWaitMs?: number | undefined
 }

@@ -23,7 +23,13 @@ const entry = (changes: object = {}): object => ({
 
 describe('the difference between two catalogs', () => {
   it('names every changed field as the file does, and no secret', () => {
-    const dedicated = [{ workspace: 'acme', per_hour: '3', limits: { max_wait_ms: 5 } }]
+    const dedicated = [
+      {
+        workspace: 'acme',
+        per_hour: '3',
+        limits: { max_wait_ms: 5, batch: { max_share: 0.5 }, flex: { max_wait_ms: 7 } },
+      },
+    ]
     const changed = catalog(
       entry({ name: 'B', pricing: { input_per_million: '1', output_per_million: '2.5' }, dedicated }),
     )
@@ -39,6 +45,8 @@ describe('the difference between two catalogs', () => {
         { field: 'a/b@acme.limits.max_concurrent_requests', before: null, after: '32' },
         { field: 'a/b@acme.limits.max_queue_depth', before: null, after: '256' },
         { field: 'a/b@acme.limits.max_wait_ms', before: null, after: '5' },
+        { field: 'a/b@acme.limits.batch.max_share', before: null, after: '0.5' },
+        { field: 'a/b@acme.limits.flex.max_wait_ms', before: null, after: '7' },
         { field: 'a/b@acme.per_hour', before: null, after: '3' },
       ],
     })

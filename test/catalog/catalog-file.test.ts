@@ -55,6 +55,8 @@ describe('a model in the file of the catalog', () => {
         maxQueueDepth: 256,
         maxWaitMs: 120_000,
         maxRequestsPerWorkspace: undefined,
+        batch: undefined,
+        maxFlexWaitMs: undefined,
       },
       perHour: undefined,
     })
@@ -192,6 +194,15 @@ describe('the limits of fields in the file of the catalog', () => {
     requireRange('concurrent', limitWith('max_concurrent_requests'), 1, 1_000_000)
     requireRange('depth', limitWith('max_queue_depth'), 0, 1_000_000)
     requireRange('wait', limitWith('max_wait_ms'), 1, 3_600_000)
+    const batchWith = (name: string) => (value: number) =>
+      entry({ serverless: { limits: { batch: { [name]: value } } } })
+    // At most one less than the limits of the whole lane.
+    requireRange('reserve of places', batchWith('reserve_concurrent'), 0, 31)
+    requireRange('reserve of tokens', batchWith('reserve_tokens'), 0, 199_999)
+    requireRange('share', batchWith('max_share'), 0, 1)
+    requireRange('depth of batch work', batchWith('max_queue_depth'), 0, 1_000_000)
+    const flexWith = (value: number) => entry({ serverless: { limits: { flex: { max_wait_ms: value } } } })
+    requireRange('wait of flex requests', flexWith, 1, 3_600_000)
   })
 
   it('are unchanged for texts', () => {

@@ -34,16 +34,10 @@ interface Lane {
 describe('limits that an operator sets', () => {
   it('take effect at once, beside those in the file, until they are cleared', async (t) => {
     const { weir, engines } = await stage(t)
-    assert.deepEqual(await json<Lane>(weir.admin('GET', LANE)), {
-      lane: 'meta/test-8b',
-      limits: inFile,
-      limits_in_file: null,
-    })
-    assert.deepEqual(await json<Lane>(weir.admin('PUT', LANE, chosen)), {
-      lane: 'meta/test-8b',
-      limits: chosen,
-      limits_in_file: inFile,
-    })
+    const before = await json<Lane>(weir.admin('GET', LANE))
+    assert.deepEqual([before.limits, before.limits_in_file], [inFile, null])
+    const set = await json<Lane>(weir.admin('PUT', LANE, chosen))
+    assert.deepEqual([set.limits, set.limits_in_file], [chosen, inFile])
     const held = Promise.withResolvers<void>()
     engines[0]!.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: held.promise } }
     const first = weir.chat({ stream: true }).then((response) => response.text())
@@ -63,6 +57,22 @@ describe('limits that an operator sets', () => {
     await eventually('the second is at the engine too', () => engines[0]!.calls.length === 2)
     held.resolve()
     await Promise.all([first, second])
+  })
+
+  it('leave the limits for batch work as the file has them', async (t) => {
+    const { weir, engines } = await stage(t)
+    const urls = engines.map(({ url }) => url)
+    await weir.admin('PUT', LANE, chosen)
+    const engine = { kind: 'openai', urls, model: 'engine-name' }
+    const batch = { reserve_concurrent: 3, max_share: 0.5 }
+    weir.writeConfig({ models: [modelEntry(urls, { serverless: { engine, limits: { ...inFile, batch } } })] })
+    await weir.reload()
+    const lane = await json<Lane & { batch_limits: object; flex: object }>(weir.admin('GET', LANE))
+    assert.deepEqual(lane.limits, chosen)
+    const reserved = Math.floor(chosen.token_budget / 10)
+    const others = { reserve_tokens: reserved, preempt: true, max_queue_depth: chosen.max_queue_depth }
+    assert.deepEqual(lane.batch_limits, { ...batch, ...others })
+    assert.deepEqual(lane.flex, { max_wait_ms: 600_000 })
   })
 
   it('survive a restart', async (t) => {
@@ -95,7 +105,8 @@ describe('limits that an operator sets', () => {
     const engine = { kind: 'openai', urls, model: 'engine-name' }
     weir.writeConfig({ models: [modelEntry(urls, { serverless: { engine, limits: newer } })] })
     await weir.reload()
-    assert.deepEqual(await limitsNow(), { lane: 'meta/test-8b', limits: newer, limits_in_file: null })
+    const { limits, limits_in_file: limitsInFile } = await limitsNow()
+    assert.deepEqual([limits, limitsInFile], [newer, null])
     weir.writeConfig({ models: [modelEntry(urls)] })
     await weir.reload()
     assert.deepEqual((await limitsNow()).limits, inFile, 'and do not come back with the old file')

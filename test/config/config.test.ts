@@ -418,7 +418,7 @@ models:
     pricing: { input_per_million: "0.20", output_per_million: "0.60", cached_input_per_million: "0.05" }
     serverless:
       engine: { kind: openai, urls: [http://127.0.0.1:9000/v1], model: upstream-name, api_key_env: UPSTREAM_KEY, health: { path: /health, interval_ms: 2000 } }
-      limits: { token_budget: 200000, max_concurrent_requests: 32, max_queue_depth: 256, max_wait_ms: 120000, max_requests_per_workspace: 8 }
+      limits: { token_budget: 200000, max_concurrent_requests: 32, max_queue_depth: 256, max_wait_ms: 120000, max_requests_per_workspace: 8, batch: { reserve_concurrent: 2, reserve_tokens: 1000, max_share: 0.5, preempt: false, max_queue_depth: 9 }, flex: { max_wait_ms: 300000 } }
     dedicated:
       - workspace: acme
         engine: { kind: openai, urls: [http://127.0.0.1:9001/v1], model: upstream-name }
@@ -434,6 +434,8 @@ models:
       maxQueueDepth: 256,
       maxWaitMs: 120_000,
       maxRequestsPerWorkspace: 8,
+      batch: { reserveConcurrent: 2, reserveTokens: 1000, maxShare: 0.5, preempt: false, maxQueueDepth: 9 },
+      maxFlexWaitMs: 300_000,
     })
     assert.deepEqual(llama?.serverless?.engine?.health, { path: '/health', intervalMs: 2000 })
     assert.deepEqual(llama?.dedicated[0]?.engine?.health, { path: undefined, intervalMs: 5000 })

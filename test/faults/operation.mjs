@@ -535,8 +535,8 @@ export default [
   {
     name: 'catalog-ignores-misspelt-limits',
     file: 'src/catalog/file.ts',
-    find: 'Type.Object(Type.Partial(laneLimitsSchema).properties, { additionalProperties: false })',
-    replace: 'Type.Partial(laneLimitsSchema)',
+    find: '    ),\n  },\n  { additionalProperties: false },\n)\n\nconst slug',
+    replace: '    ),\n  },\n)\n\nconst slug',
     tests: ['catalog/catalog-file'],
   },
   {

@@ -19,6 +19,8 @@ const lane = (changes: Partial<LaneStatus>): LaneStatus => ({
   ...changes,
 })
 
+const batch = { inFlightRequests: 2, committedTokens: 20, queueDepth: 9 }
+
 function stage(t: TestContext, level = 'silent', genAiNames: Parts['genAiNames'] = 'both') {
   const written: string[] = []
   const telemetry = createTelemetry(level, '1.2.3', { write: (line) => void written.push(line), flush: async () => {} })
@@ -29,7 +31,7 @@ function stage(t: TestContext, level = 'silent', genAiNames: Parts['genAiNames']
   const ledger = { lagMs: 1500, journalBytes: 77, journalLagMs: 2500 }
   telemetry.measure({
     admission: {
-      status: async () => new Map([['m', lane({ inFlightRequests: 5, committedTokens: 60, queueDepth: 7 })]]),
+      status: async () => new Map([['m', lane({ inFlightRequests: 5, committedTokens: 60, queueDepth: 7, batch })]]),
       ownStatus: () => new Map([['m', lane({ inFlightRequests: 3, queueDepth: 4 })]]),
     },
     coordination: { state: () => state.coordination, replicas: () => 6 },
@@ -95,6 +97,9 @@ describe('the metrics of a service', () => {
     assert.deepEqual(lines.toSorted(), [
       'weir_alert_deliveries_total{endpoint="ops",result="sent"} 1',
       'weir_alert_oldest_undelivered_seconds 1.5',
+      'weir_batch_committed_tokens{lane="m"} 20',
+      'weir_batch_in_flight_requests{lane="m"} 2',
+      'weir_batch_queue_depth{lane="m"} 9',
       `weir_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
       'weir_cache_misses_total{model="m",lane="m",cause="first_use"} 1',
       'weir_cache_tokens_total{workspace="ws_1",key="key_1",model="m",kind="cached_input"} 4',

@@ -26,6 +26,7 @@ const lane = {
   in_flight_requests: 0,
   committed_tokens: 0,
   queue_depth: 0,
+  batch: { in_flight_requests: 0, committed_tokens: 0, queue_depth: 0 },
   oldest_wait_ms: 0,
   wait_ms_p50: null,
   wait_ms_p95: null,

@@ -53,6 +53,8 @@ export function QueuePage() {
                 lines={[
                   { title: 'in flight', values: values((it) => it.in_flight_requests) },
                   { title: 'waiting', values: values((it) => it.queue_depth) },
+                  { title: 'batch in flight', values: values((it) => it.batch.in_flight_requests) },
+                  { title: 'batch waiting', values: values((it) => it.batch.queue_depth) },
                 ]}
               />
               <Chart

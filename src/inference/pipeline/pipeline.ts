@@ -57,6 +57,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
           calls.whenIdle(() => ticket.leave())
         }
         if (preempted) {
+          // The engine may be done with its answer before the call is aborted.
+          await new Promise<void>((resolve) => calls.whenIdle(resolve))
           hold.settle(0n)
           continue
         }

@@ -1,4 +1,4 @@
-import { Entry, type Decided, type EntryOwner } from '../lane-adapter.ts'
+import { Entry, type Decided } from '../lane-adapter.ts'
 import type { LaneArrival } from '../admission.ts'
 import type { PlaceSnapshot } from './lane-scripts.ts'
 
@@ -17,7 +17,7 @@ export class RemoteEntry extends Entry {
   isCountedAtRedis = false
 
   constructor(id: string, arrival: LaneArrival, decided: Decided, owner: RemoteEntryOwner) {
-    super(arrival, decided, owner as EntryOwner)
+    super(arrival, decided, owner)
     this.id = id
   }
 

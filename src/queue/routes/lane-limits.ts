@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { laneLimitsSchema } from '../../catalog/file.ts'
 import type { LaneSettings } from '../../catalog/lane-settings.ts'
-import type { LaneLimits } from '../lane.ts'
+import { batchLimitsOf, maxFlexWaitOf, type LaneLimits, type LaneStatus } from '../lane.ts'
 import { deploymentsOf, type Deployment } from '../../catalog/model.ts'
 import { ApiError } from '../../shared/errors.ts'
 import { nullable } from '../../server/common-schema.ts'
@@ -23,9 +23,22 @@ export const laneLimitsExample = {
   max_wait_ms: 60_000,
 }
 
+const batchLimitsSchema = Type.Object(
+  {
+    reserve_concurrent: Type.Integer({ example: 1 }),
+    reserve_tokens: Type.Integer({ example: 1638 }),
+    max_share: Type.Number({ example: 1 }),
+    preempt: Type.Boolean({ example: true }),
+    max_queue_depth: Type.Integer({ example: 100 }),
+  },
+  { description: 'What lines of batches and flex requests may use. The catalog sets these limits.' },
+)
+
 const laneSchema = Type.Object({
   lane: Type.String(),
   limits: laneLimitsSchema,
+  batch_limits: batchLimitsSchema,
+  flex: Type.Object({ max_wait_ms: Type.Integer({ example: 600_000 }) }),
   limits_in_file: nullable(
     laneLimitsSchema,
     'The limits in the catalog, if an operator has overridden them; otherwise null.',
@@ -40,6 +53,8 @@ const parameters = {
 }
 const laneExample = {
   lane: parameters.lane.example,
+  batch_limits: { reserve_concurrent: 1, reserve_tokens: 1638, max_share: 1, preempt: true, max_queue_depth: 100 },
+  flex: { max_wait_ms: 600_000 },
   limits: { ...laneLimitsExample, max_concurrent_requests: 8 },
   limits_in_file: laneLimitsExample,
 }
@@ -104,7 +119,38 @@ export function deploymentAt(catalog: Catalog, lane: string): Deployment {
 }
 
 function laneView({ lane, limits, limitsInFile }: Deployment): object {
-  return { lane, limits: limitsView(limits), limits_in_file: limitsInFile ? limitsView(limitsInFile) : null }
+  const { reserveConcurrent, reserveTokens, maxShare, preempt, maxQueueDepth } = batchLimitsOf(limits)
+  return {
+    lane,
+    limits: limitsView(limits),
+    batch_limits: {
+      reserve_concurrent: reserveConcurrent,
+      reserve_tokens: reserveTokens,
+      max_share: maxShare,
+      preempt,
+      max_queue_depth: maxQueueDepth,
+    },
+    flex: { max_wait_ms: maxFlexWaitOf(limits) },
+    limits_in_file: limitsInFile ? limitsView(limitsInFile) : null,
+  }
+}
+
+/** What batch work has of a lane. */
+export const batchLoadSchema = Type.Object(
+  {
+    in_flight_requests: Type.Integer({ example: 1 }),
+    committed_tokens: Type.Integer({ example: 900 }),
+    queue_depth: Type.Integer({ example: 12 }),
+  },
+  {
+    description:
+      'The part of lines of batches and flex requests, which are included in what is in flight, but not in `queue_depth`.',
+  },
+)
+
+export function batchLoadView({ batch }: LaneStatus): object {
+  const { inFlightRequests, committedTokens, queueDepth } = batch
+  return { in_flight_requests: inFlightRequests, committed_tokens: committedTokens, queue_depth: queueDepth }
 }
 
 export function limitsView(limits: LaneLimits) {

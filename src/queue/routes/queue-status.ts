@@ -7,6 +7,7 @@ import { EXAMPLE_MODEL, listSchema } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
 import { limitsSchema } from '../../catalog/routes/model-schema.ts'
+import { batchLoadSchema, batchLoadView } from './lane-limits.ts'
 
 export interface QueueStatusParts {
   readonly catalog: Catalog
@@ -21,6 +22,7 @@ const queueStatusSchema = listSchema(
     committed_tokens: Type.Integer({ example: 4384 }),
     available_budget: Type.Integer({ example: 12000 }),
     queue_depth: Type.Integer(),
+    batch: batchLoadSchema,
     limits: limitsSchema,
   }),
 )
@@ -54,6 +56,7 @@ async function queueStatus(catalog: Catalog, admission: Admission, workspace: Wo
         committed_tokens: lane.committedTokens,
         available_budget: lane.limits.tokenBudget - lane.committedTokens,
         queue_depth: lane.queueDepth,
+        batch: batchLoadView(lane),
         limits: {
           max_concurrent_requests: lane.limits.maxConcurrentRequests,
           token_budget: lane.limits.tokenBudget,

@@ -9,7 +9,7 @@ import type { LiveFeed, Sample } from '../live.ts'
 import type { ArrivalStore } from '../../billing/usage/usage-store.ts'
 import { EXAMPLE_MODEL, nullable } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
-import { deploymentAt, laneLimitsExample, limitsIn, limitsView } from './lane-limits.ts'
+import { batchLoadSchema, batchLoadView, deploymentAt, laneLimitsExample, limitsIn, limitsView } from './lane-limits.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
 
 /** The live queues of all lanes, and a simulation of other limits on recent requests. */
@@ -29,6 +29,7 @@ const sampleSchema = Type.Object({
       in_flight_requests: Type.Integer({ example: 2 }),
       committed_tokens: Type.Integer({ example: 4384 }),
       queue_depth: Type.Integer(),
+      batch: batchLoadSchema,
       oldest_wait_ms: Type.Integer({
         description: 'How long the head of the queue has waited; 0 if the queue is empty.',
       }),
@@ -172,15 +173,16 @@ function spreadView(spread: Spread | null): object | null {
 export function sampleView({ at, lanes, waits }: Sample): object {
   return {
     at,
-    lanes: [...lanes].map(([lane, { inFlightRequests, committedTokens, queueDepth, oldestWaitMs, limits }]) => ({
+    lanes: [...lanes].map(([lane, load]) => ({
       lane,
-      in_flight_requests: inFlightRequests,
-      committed_tokens: committedTokens,
-      queue_depth: queueDepth,
-      oldest_wait_ms: Math.round(oldestWaitMs),
+      in_flight_requests: load.inFlightRequests,
+      committed_tokens: load.committedTokens,
+      queue_depth: load.queueDepth,
+      batch: batchLoadView(load),
+      oldest_wait_ms: Math.round(load.oldestWaitMs),
       wait_ms_p50: waits.get(lane)?.p50 ?? null,
       wait_ms_p95: waits.get(lane)?.p95 ?? null,
-      limits: limitsView(limits),
+      limits: limitsView(load.limits),
     })),
   }
 }

@@ -1,4 +1,4 @@
-import { Place, type BatchStatus, type Tier } from '../../../src/queue/lane.ts'
+import { Place, type BatchLimits, type BatchStatus, type Tier } from '../../../src/queue/lane.ts'
 import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
 
 export type Invariant =
@@ -299,8 +299,8 @@ export class Witness {
     return !isCovered && this.#uncovered() >= this.limits.maxQueueDepth
   }
 
-  #batch(): Required<NonNullable<LaneLimits['batch']>> {
-    return this.limits.batch as Required<NonNullable<LaneLimits['batch']>>
+  #batch(): BatchLimits {
+    return this.limits.batch as BatchLimits
   }
 
   #batchInFlight(): Request[] {

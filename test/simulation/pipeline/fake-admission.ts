@@ -1,6 +1,6 @@
 import { memoryAdmission } from '../../../src/queue/memory.ts'
 import type { ErrorCode } from '../../../src/shared/errors.ts'
-import type { Admission, Decision, Ticket } from '../../../src/queue/admission.ts'
+import type { Admission, BatchArrival, Decision, Ticket } from '../../../src/queue/admission.ts'
 import type { AlarmClock } from '../../../src/shared/clock.ts'
 import type { RequestSeen } from './request-seen.ts'
 import type { Stage } from './stage.ts'
@@ -44,20 +44,33 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
           },
           keep: () => inLane?.keep() ?? true,
         }
+        const watched = ({ maxWaitMs, preempted }: BatchArrival): BatchArrival => ({
+          maxWaitMs,
+          preempted() {
+            stage.log(seen, 'preempted')
+            stage.count('preempted')
+            stage.demand(!seen.isOpen, 'outcome', seen, 'it is preempted although its answer has begun')
+            seen.isPreempted = true
+            preempted()
+          },
+        })
         const receive = (decision: Decision): void => {
           stage.log(seen, decision.kind)
           stage.count(decision.kind)
           seen.place = decision.kind === 'admitted' ? 'admitted' : 'refused'
-          if (decision.kind === 'admitted') seen.waitMs = decision.waitMs
+          if (decision.kind === 'admitted') seen.waitMs = seen.waitedMs + Math.round(decision.waitMs)
           else seen.refusal = refusals[decision.kind]
           decided(decision, ticket)
         }
         if (stage.chance(0.03)) refuseAsUnavailable(seen, receive)
         else
-          inLane = lanes.enter({ ...arrival, workspace: 'acme' }, (decision, realTicket) => {
-            inLane = realTicket
-            receive(decision)
-          })
+          inLane = lanes.enter(
+            { ...arrival, workspace: 'acme', batch: arrival.batch && watched(arrival.batch) },
+            (decision, realTicket) => {
+              inLane = realTicket
+              receive(decision)
+            },
+          )
         return ticket
       },
     },

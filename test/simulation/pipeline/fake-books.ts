@@ -10,7 +10,12 @@ export function fakeSpending(stage: Stage): Spending {
   return {
     hold(workspace, most) {
       const seen = stage.requests[Number(workspace.id)]!
+      if (seen.isPreempted && seen.place === 'released') {
+        stage.demand(seen.holdSettledWith === 0n, 'hold', seen, 'a preempted request keeps its hold')
+        seen.runAgain()
+      }
       stage.demand(seen.hold === 'none', 'hold', seen, 'a second hold')
+      const { runs } = seen
       seen.hold = 'pending'
       seen.held = most
       return new Promise((resolve, reject) => {
@@ -23,7 +28,10 @@ export function fakeSpending(stage: Stage): Spending {
             seen.hold = 'granted'
             resolve({
               raise: (amount) => raiseHold(stage, seen, amount),
-              settle: (amount, settledAt) => settleHold(stage, seen, amount, settledAt),
+              settle(amount, settledAt) {
+                if (runs === seen.runs) return settleHold(stage, seen, amount, settledAt)
+                stage.demand(amount === 0n, 'hold', seen, 'the hold of an earlier run is settled with an amount')
+              },
             })
           }
           stage.log(seen, `hold ${seen.hold}`)
@@ -40,7 +48,7 @@ export function fakeSpending(stage: Stage): Spending {
 async function raiseHold(stage: Stage, seen: RequestSeen, amount: bigint): Promise<void> {
   if (amount <= seen.held) return
   const isForCount = seen.note === 'noted'
-  const isRefused = stage.chance(isForCount ? 0.5 : 0.2)
+  const isRefused = stage.chance(isForCount ? 0.5 : 0.4)
   if (isForCount) seen.isCountRefused = isRefused
   else seen.isRaiseRefused = isRefused
   stage.log(seen, `hold raised to ${amount}: ${isRefused ? 'refused' : 'granted'}`)
@@ -57,6 +65,11 @@ function settleHold(stage: Stage, seen: RequestSeen, amount: bigint, settledAt: 
   }
   seen.holdSettledWith = amount
   stage.log(seen, `hold settled with ${amount}`)
+  if (seen.isPreempted && seen.settling === 'none') {
+    return stage.demand(amount === 0n, 'hold', seen, 'a request that is preempted costs something')
+  }
+  if (seen.isWaitingAgain)
+    return stage.demand(amount === 0n, 'hold', seen, 'a request that was preempted costs something')
   stage.demand(seen.note !== 'noted' || seen.settling !== 'none', 'row', seen, 'the hold is settled without a row')
   stage.demand(seen.settling !== 'pending', 'hold', seen, 'the hold is settled before the row')
   const written = seen.settling === 'late' ? (seen.late ?? seen.row) : seen.row

@@ -20,6 +20,7 @@ export function fakeEngine(stage: Stage, seen: RequestSeen, reply: FakeReply): E
     run(call) {
       stage.demand(seen.note === 'noted', 'durable', seen, 'the engine is called before the intent is on record')
       stage.demand(!seen.isGone, 'end', seen, 'the engine is called for a caller that has left')
+      stage.demand(!seen.isPreempted, 'engine', seen, 'the engine is called for a request that has to give way')
       stage.demand(seen.settling === 'none', 'end', seen, 'the engine is called after the row')
       stage.demand(seen.place === 'admitted', 'capacity', seen, 'the engine is called without capacity')
       stage.demand(!seen.isEngineBusy, 'capacity', seen, 'two engine calls at a time')

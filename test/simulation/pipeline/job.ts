@@ -23,7 +23,7 @@ const body = Buffer.alloc(bodyBytes)
 export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): Job {
   const { answer, audioMs, cost, maxTokens } = seen.plan
   return {
-    tier: 'default',
+    tier: seen.plan.tier,
     endpoint: '/simulated',
     model,
     deployment,

@@ -34,8 +34,8 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'capacity is kept until the row is durable',
     file: 'pipeline.ts',
-    find: 'calls.whenIdle(() => ticket.leave())\n      }\n      const row = await answer.giveToCaller()',
-    replace: '}\n      const row = await answer.giveToCaller().finally(() => calls.whenIdle(() => ticket.leave()))',
+    find: 'calls.whenIdle(() => ticket.leave())\n        }\n',
+    replace: 'setTimeout(() => calls.whenIdle(() => ticket.leave()))\n        }\n',
     breaks: 'capacity',
   },
   {
@@ -62,8 +62,8 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'a refused request is served',
     file: 'admit.ts',
-    find: "if (decision.kind === 'admitted') resolve({ ticket, waitMs: Math.round(decision.waitMs) })",
-    replace: "if (decision.kind !== 'too_large') resolve({ ticket, waitMs: 0 })",
+    find: "if (decision.kind === 'admitted') resolve({ ticket, waitMs: waitedMs + Math.round(decision.waitMs), preemption })",
+    replace: "if (decision.kind !== 'too_large') resolve({ ticket, waitMs: 0, preemption })",
     breaks: 'durable',
   },
   {
@@ -118,8 +118,8 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'the hold of a durable row is not settled',
     file: 'settle.ts',
-    find: 'hold.settle(row.amount, row.settledAt)\n  return row',
-    replace: 'return row',
+    find: 'hold.settle(row.amount, row.settledAt)\n  reply',
+    replace: 'reply',
     breaks: 'hold',
   },
   {
@@ -317,8 +317,8 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'the engine is called for a caller that has left',
     file: 'engine-calls.ts',
-    find: "if (reply.isGone) return { kind: 'aborted' }\n",
-    replace: '',
+    find: "if (reply.isGone || preemption.isDue) return { kind: 'aborted' }\n",
+    replace: "if (preemption.isDue) return { kind: 'aborted' }\n",
     breaks: 'end',
   },
   {
@@ -456,5 +456,55 @@ export const pipelineMutations: readonly PipelineMutation[] = [
     replace:
       "let end = await running.ended\n      if (end.kind === 'failed' && !reply.isGone) end = await engine.run(call).ended\n",
     breaks: 'engine',
+  },
+  {
+    name: 'the engine goes on with a request that has to give way',
+    file: 'engine-calls.ts',
+    find: 'preemption.react = abort\n',
+    replace: '',
+    breaks: 'engine',
+  },
+  {
+    name: 'an answer that is being sent is preempted',
+    file: 'engine-calls.ts',
+    find: 'keep: () => ticket.keep(),',
+    replace: 'keep: () => true,',
+    breaks: 'outcome',
+  },
+  {
+    name: 'a preempted request is billed as a failure of the engine',
+    file: 'pipeline.ts',
+    find: 'if (calls.isPreempted()) preempted = request\n',
+    replace: '',
+    breaks: 'row',
+    alsoBreaks: 'hold',
+  },
+  {
+    name: 'a preempted request runs again while the engine still works on it',
+    file: 'pipeline.ts',
+    find: '          await new Promise<void>((resolve) => calls.whenIdle(resolve))\n',
+    replace: '',
+    breaks: 'hold',
+  },
+  {
+    name: 'a preempted request notes its intent again',
+    file: 'pipeline.ts',
+    find: 'preempted?.intent ?? noteIntent(job, caller, reply, price)',
+    replace: 'noteIntent(job, caller, reply, price)',
+    breaks: 'durable',
+  },
+  {
+    name: 'a preempted request that is refused has no row',
+    file: 'pipeline.ts',
+    find: '      if (preempted) await settlePreempted(parts, preempted, error)\n',
+    replace: '',
+    breaks: 'row',
+  },
+  {
+    name: 'a preempted request keeps its hold while it waits',
+    file: 'pipeline.ts',
+    find: '          hold.settle(0n)\n          continue',
+    replace: '          continue',
+    breaks: 'hold',
   },
 ]

@@ -1,7 +1,8 @@
-import type { Usage } from '../../../src/billing/rating/rating.ts'
+import type { ServiceTier, Usage } from '../../../src/billing/rating/rating.ts'
 
 /** What one simulated request asks for, and what its engine would answer if nothing went wrong. */
 export interface RequestPlan {
+  readonly tier: ServiceTier
   readonly cost: number
   /** The output that it allows: of all calls together, and in the stream of each. */
   readonly maxTokens: number
@@ -76,6 +77,7 @@ export function planRequest(choices: Choices): RequestPlan {
   const maxTokensPerCall = oneOf([2, 4, 50])
   const answer = chance(0.5) ? planStreams(choices) : planWhole(choices, maxTokensPerCall)
   return {
+    tier: oneOf(['default', 'default', 'flex', 'batch']),
     cost: 1 + below(8),
     maxTokens: maxTokensPerCall * (answer.kind === 'streamed' ? answer.streams.length : 1),
     maxTokensPerCall,

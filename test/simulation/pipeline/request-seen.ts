@@ -65,6 +65,11 @@ export class RequestSeen {
   /** The limit had no room for what the engine counted. */
   isCountRefused = false
   holdSettledWith: bigint | undefined
+  /** It has to give way to online requests. */
+  isPreempted = false
+  /** How often it was preempted and waited again, and how long it had waited before. */
+  runs = 0
+  waitedMs = 0
   place: 'outside' | 'waiting' | 'admitted' | 'refused' | 'left the queue' | 'released' = 'outside'
   waitMs = 0
   /** The error code of a refused request. */
@@ -90,6 +95,25 @@ export class RequestSeen {
   constructor(index: number, plan: RequestPlan) {
     this.index = index
     this.plan = plan
+  }
+
+  /** Nothing of a run that was preempted counts, except its intent and its wait. */
+  runAgain(): void {
+    this.runs += 1
+    this.isPreempted = false
+    this.waitedMs = this.waitMs
+    this.hold = 'none'
+    this.holdSettledWith = undefined
+    this.place = 'outside'
+    this.read = 'none'
+    this.calls.length = 0
+    this.earlierStreams.length = 0
+    this.stream = silentStream()
+  }
+
+  /** It was preempted, and has no place at present. */
+  get isWaitingAgain(): boolean {
+    return this.runs > 0 && this.place !== 'admitted' && this.place !== 'released'
   }
 
   get latestCall(): CallSeen | undefined {
@@ -219,6 +243,10 @@ const interrupted: ExpectedRow = { outcome: 'interrupted', usage: noUsage, isEst
 
 /** The row that docs/billing.md asks for, given what has happened by the time of settlement. */
 export function expectedRow(seen: RequestSeen): ExpectedRow {
+  if (seen.isWaitingAgain) {
+    if (seen.hold === 'refused' || seen.place === 'refused') return failed
+    return seen.isCut ? interrupted : { outcome: 'caller_left', usage: noUsage, isEstimated: false }
+  }
   return seen.plan.answer.kind === 'streamed' ? expectedStreamRow(seen) : expectedWholeRow(seen)
 }
 

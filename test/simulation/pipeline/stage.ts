@@ -22,6 +22,7 @@ export const happenings = [
   'too_large',
   'closed',
   'unavailable',
+  'preempted',
   'completed',
   'withheld',
   'engine_failed',

@@ -1,4 +1,4 @@
-import { ApiError, CallerLeft } from '../../../src/shared/errors.ts'
+import { ApiError, CallerLeft, errorTable, type ErrorCode } from '../../../src/shared/errors.ts'
 import type { LedgerRow } from '../../../src/ledger/rows.ts'
 import type { Rates, Usage } from '../../../src/billing/rating/rating.ts'
 import { expectedRow, type RequestSeen } from './request-seen.ts'
@@ -14,8 +14,8 @@ export function witnessOn(stage: Stage) {
     demand(seen.note === 'noted', 'row', seen, 'a row without an intent')
     demand(seen.row === undefined, 'row', seen, 'a second row')
     demand(seen.result === 'pending', 'end', seen, 'a row after the end')
-    demand(seen.isEngineDone(), 'row', seen, 'a row before the engine was done')
-    const isReleased = seen.plan.answer.kind === 'streamed' || seen.place === 'released'
+    demand(seen.isWaitingAgain || seen.isEngineDone(), 'row', seen, 'a row before the engine was done')
+    const isReleased = seen.isWaitingAgain || seen.plan.answer.kind === 'streamed' || seen.place === 'released'
     demand(isReleased, 'capacity', seen, 'a whole answer is settled before its capacity is given back')
     seen.row = row
     seen.late = late
@@ -89,8 +89,10 @@ export function witnessOn(stage: Stage) {
     demand(!isAdmitted || isEngineBusy, 'capacity', seen, 'capacity is kept for nothing')
     const isWorking = latestCall?.end === undefined && latestCall?.isAborted === false
     demand(!isGone || !isWorking, 'engine', seen, 'the engine works for a caller that has left')
+    demand(!seen.isPreempted || !isWorking, 'engine', seen, 'the engine works for a request that has to give way')
     demand(!seen.stream.isPastLimit || !isWorking, 'engine', seen, 'the engine works past the limit')
-    const isSettled = settling === 'durable' || settling === 'late' || note === 'failed' || seen.hold === 'refused'
+    const isRefused = note === 'failed' || (seen.hold === 'refused' && settling === 'none' && !seen.isWaitingAgain)
+    const isSettled = settling === 'durable' || settling === 'late' || isRefused
     demand(!isSettled || result !== 'pending', 'outcome', seen, 'everything is settled, and it does not end')
     demand(result === 'pending' || place !== 'waiting', 'capacity', seen, 'it is over, and still waits')
     const isListening = goneListeners > 0 && !isEngineBusy && place !== 'waiting'
@@ -104,6 +106,7 @@ export function witnessOn(stage: Stage) {
 function errorsFor(seen: RequestSeen): readonly string[] {
   const { hold, place, note, settling, row } = seen
   if (!seen.isEngineUsable) return ['model_not_configured']
+  if (seen.isWaitingAgain && settling === 'late') return ['service_unavailable']
   if (hold === 'refused') return ['spend_limit_exceeded']
   if (place === 'outside' || place === 'left the queue') return ['caller left']
   if (place === 'refused') return [seen.refusal]
@@ -122,6 +125,7 @@ function responseSentFor(seen: RequestSeen, { outcome }: LedgerRow): { status: n
     case 'engine_broke':
       return { status: 200, code: 'upstream_error' }
     case 'engine_failed':
+      if (seen.isWaitingAgain) return refusalOf(seen)
       return read === 'failed'
         ? { status: isOpen ? 200 : 500, code: 'internal_error' }
         : { status: isOpen ? 200 : 502, code: 'upstream_error' }
@@ -131,6 +135,12 @@ function responseSentFor(seen: RequestSeen, { outcome }: LedgerRow): { status: n
     case 'withheld':
       return { status: null, code: null }
   }
+}
+
+/** A request that was preempted and refused when it waited again. */
+function refusalOf({ hold, refusal }: RequestSeen): { status: number; code: string } {
+  const code = hold === 'refused' ? 'spend_limit_exceeded' : (refusal as ErrorCode)
+  return { status: errorTable[code].status, code }
 }
 
 export function ratesOf(version: number): Rates {

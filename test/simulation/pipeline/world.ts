@@ -148,7 +148,7 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
     tally.requests += 1
     stage.log(seen, 'arrives')
     const reply = replies[seen.index]!
-    const deployment = { lane, limits: { maxWaitMs: 0, tokenBudget: 0 } } as Deployment
+    const deployment = { lane, limits: { maxWaitMs: 0, tokenBudget: 0, maxFlexWaitMs: 200 } } as Deployment
     engines.set(deployment, fakeEngine(stage, seen, reply))
     const caller = { workspace: { id: String(seen.index) } as Workspace, keyId: 'key' }
     pipeline(jobOf(stage, seen, deployment), caller, reply).then(
@@ -164,7 +164,8 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
       maxConcurrentRequests: oneOf([0, 1, 1, 2, 2, 8]),
       maxQueueDepth: oneOf([0, 1, 8, 8]),
       maxWaitMs: oneOf([0, 30, 200, 200, 200]),
-      maxRequestsPerWorkspace: oneOf([undefined, undefined, undefined, 2]),
+      maxRequestsPerWorkspace: oneOf([undefined, undefined, 1, 2]),
+      batch: { reserveConcurrent: oneOf([0, 0, 1]), reserveTokens: 0, preempt: chance(0.9) },
     }
     lanes.setLanes(chance(0.05) ? new Map() : new Map([[lane, limits]]))
   }
@@ -188,12 +189,12 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
       stage.count('price changed')
     } else if (dice === 'time' && chance(0.2)) {
       time.pass(oneOf([1, 5, 25, 100, 1000]))
-    } else if (dice === 'shutdown' && !isClosing && chance(changes)) {
+    } else if (dice === 'shutdown' && !isClosing && chance(changes * 2)) {
       stage.log(undefined, 'shuts down')
       stage.count('shut down')
       isClosing = true
       lanes.close()
-    } else if (dice === 'cut' && isClosing && chance(0.3)) {
+    } else if (dice === 'cut' && isClosing && chance(0.5)) {
       cutOff()
     } else return false
     return true
@@ -245,8 +246,9 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
     const [first] = requests
     if (!first) return
     stage.demand(time.pendingAlarms('pipeline') === 0, 'end', first, 'a timer is left')
-    for (const { inFlightRequests, committedTokens, queueDepth } of (await lanes.status()).values()) {
-      const isEmpty = inFlightRequests === 0 && committedTokens === 0 && queueDepth === 0
+    for (const { inFlightRequests, committedTokens, queueDepth, batch } of (await lanes.status()).values()) {
+      const figures = [inFlightRequests, committedTokens, queueDepth, ...Object.values(batch)]
+      const isEmpty = figures.every((figure) => figure === 0)
       stage.demand(isEmpty, 'capacity', first, 'no request is left, but the lane is not empty')
     }
   }
