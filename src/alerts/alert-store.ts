@@ -73,6 +73,8 @@ export interface AlertStore {
   disabledEndpoints(): Promise<readonly (EndpointPlace & { readonly disabledAt: number })[]>
   /** When the oldest delivery to these endpoints was created that waits to be sent. */
   oldestUndelivered(endpoints: readonly string[]): Promise<number | undefined>
+  /** Takes or renews the lease of the process that watches the database. false, with no effect, while another has it. */
+  leaseWatch(owner: string, now: number, leaseUntil: number): Promise<boolean>
   /** Deletes the events of before this time, with their deliveries. */
   forgetEvents(before: number): Promise<void>
 }

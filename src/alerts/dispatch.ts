@@ -20,9 +20,15 @@ interface DispatcherParts {
 }
 
 const POLL_MS = 2000
+/**
+ * Without endpoints nothing is sent. Events are still dispatched, to no endpoint, so that an endpoint that is configured
+ * later does not get all events of before.
+ */
+const POLL_WITHOUT_ENDPOINTS_MS = 10 * 60_000
 const AT_ONCE = 100
 
 export function openDispatcher({ store, endpoints, clock, dispatched, failed }: DispatcherParts): Dispatcher {
+  const pollMs = endpoints.length === 0 ? POLL_WITHOUT_ENDPOINTS_MS : POLL_MS
   let isClosed = false
   let stopTimer = (): void => {}
 
@@ -44,7 +50,7 @@ export function openDispatcher({ store, endpoints, clock, dispatched, failed }: 
     } catch (error) {
       failed(error as Error)
     }
-    if (!isClosed) stopTimer = clock.after(POLL_MS, () => void (working = poll()))
+    if (!isClosed) stopTimer = clock.after(pollMs, () => void (working = poll()))
   }
   let working = poll()
 

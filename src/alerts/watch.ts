@@ -41,7 +41,9 @@ export interface ExpiringKey {
 }
 
 export interface WatchParts {
-  readonly store: Pick<AlertStore, 'addChange' | 'addEvents' | 'forgetEvents' | 'oldestUndelivered'>
+  readonly store: Pick<AlertStore, 'addChange' | 'addEvents' | 'forgetEvents' | 'leaseWatch' | 'oldestUndelivered'>
+  /** Of this process, among those that share the database. */
+  readonly owner: string
   readonly clock: AlarmClock
   readonly endpoints: readonly string[]
   readonly spendThresholds: readonly number[]
@@ -60,6 +62,8 @@ export interface WatchParts {
 }
 
 const TICK_MS = 10_000
+/** After a crash, another process takes over when this has passed. */
+const LEASE_MS = 30_000
 /** Keys are checked less often, because there may be many. */
 const KEYS_MS = 60_000
 /** What changes once a day is looked at less often. */
@@ -188,14 +192,26 @@ export function openWatch(parts: WatchParts): Watch {
     await store.forgetEvents(at - RETENTION_DAYS * DAY_MS)
   }
 
+  /** Every process has a view of its own of engines and lanes, and metrics of its own. */
   async function check(): Promise<void> {
-    await add((await parts.workspaceSpend()).flatMap(workspaceEvents))
     await checkEngines()
     await checkLanes()
     const oldest = await store.oldestUndelivered(parts.endpoints)
     parts.waited(oldest === undefined ? 0 : Math.max(0, clock.now() - oldest))
+    if (await lease(LEASE_MS)) await checkDatabase()
+  }
+
+  /** One process at a time reads what is the same for all. */
+  const lease = (ms: number): Promise<boolean> => store.leaseWatch(parts.owner, clock.now(), clock.now() + ms)
+
+  async function checkDatabase(): Promise<void> {
+    await add((await parts.workspaceSpend()).flatMap(workspaceEvents))
     if (clock.monotonic() - keysCheckedAt >= KEYS_MS) {
-      for await (const page of parts.keySpend()) await add(page.flatMap(keyEvents))
+      for await (const page of parts.keySpend()) {
+        // There may be so many pages that the lease would end.
+        if (!(await lease(LEASE_MS))) return
+        await add(page.flatMap(keyEvents))
+      }
       keysCheckedAt = clock.monotonic()
     }
     if (clock.monotonic() - daysCheckedAt < DAYS_MS) return
@@ -215,10 +231,12 @@ export function openWatch(parts: WatchParts): Watch {
 
   return {
     check,
-    close() {
+    async close() {
       isClosed = true
       stopTimer()
-      return working
+      await working
+      // If it cannot be ended, it ends by itself.
+      await lease(0).catch(() => {})
     },
   }
 }

@@ -338,7 +338,7 @@ async function openEmailing(
 async function openAlerting(start: Start, parts: Records & Shared & Access & Models): Promise<void> {
   const { config, clock, opened, telemetry } = start
   if ((config.worker ?? 1) !== 1) return
-  const { store, readStore, accounts, spending, engines, admission } = parts
+  const { store, readStore, accounts, spending, engines, admission, coordination } = parts
   const settings = config.alerts
   const delivering = await openDelivering({
     store,
@@ -350,6 +350,7 @@ async function openAlerting(start: Start, parts: Records & Shared & Access & Mod
   opened.adopt(delivering, (it) => it.close())
   const watch = openWatch({
     store,
+    owner: coordination.replica,
     clock,
     endpoints: settings.endpoints.map(({ name }) => name),
     spendThresholds: settings.spendThresholds,

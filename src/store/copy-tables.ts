@@ -9,7 +9,7 @@ interface Table {
   readonly key: readonly string[]
 }
 
-/** A table comes after those that it references. The journal's tables are missing: its rows are settled first, so they are empty. */
+/** A table comes after those that it references. The journal's tables are missing: its rows are settled first, so they are empty. So are the leases, which belong to processes. */
 const TABLES: readonly Table[] = [
   { name: 'workspaces', key: ['id'] },
   { name: 'api_keys', key: ['id'] },

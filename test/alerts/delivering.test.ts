@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { SMTPServer } from 'smtp-server'
 import { openAlerts, type Alerts } from '../../src/alerts/alerts.ts'
+import { openDispatcher } from '../../src/alerts/dispatch.ts'
 import { openDelivering, type Delivering } from '../../src/alerts/delivering.ts'
 import type { AlertSettings, WebhookEndpoint } from '../../src/alerts/endpoints.ts'
 import { bodySchema } from '../../src/alerts/event-table.ts'
@@ -56,6 +57,27 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((it) => it.close()))
   await receiver.stop()
   await books.close()
+})
+
+describe('the database', () => {
+  it('is polled for new events every two seconds, and without endpoints every ten minutes', async () => {
+    const polls = async (endpoints: AlertSettings['endpoints']): Promise<readonly number[]> => {
+      const pauses: number[] = []
+      const dispatcher = openDispatcher({
+        store: books.store,
+        endpoints,
+        clock: { ...clock, after: (ms) => (pauses.push(ms), () => {}) },
+        dispatched() {},
+        failed: (error) => assert.fail(error),
+      })
+      await dispatcher.dispatchAll()
+      while (pauses.length === 0) await new Promise((resolve) => setImmediate(resolve))
+      await dispatcher.close()
+      return pauses
+    }
+    assert.deepEqual(await polls([hook()]), [2000])
+    assert.deepEqual(await polls([]), [600_000])
+  })
 })
 
 describe('an event', () => {

@@ -26,6 +26,7 @@ const clock: AlarmClock = { now: () => books.now, monotonic: () => books.now, af
 async function watchWith(changes: Partial<WatchParts> = {}): Promise<Watch> {
   const watch = openWatch({
     store: books.store,
+    owner: 'one',
     clock,
     endpoints: [],
     spendThresholds: [50, 80, 100],
@@ -65,6 +66,90 @@ beforeEach(async () => {
 afterEach(async () => {
   await Promise.all(watches.splice(0).map((it) => it.close()))
   await books.close()
+})
+
+describe('what is the same for all processes', () => {
+  const seen: string[] = []
+  const watchOf = (owner: string, pages = 1): Promise<Watch> =>
+    watchWith({
+      owner,
+      async workspaceSpend() {
+        seen.push(`${owner} workspaces`)
+        return []
+      },
+      async *keySpend() {
+        for (let page = 1; page <= pages; page += 1) {
+          seen.push(`${owner} keys ${page}`)
+          // Many pages take longer than a lease.
+          if (pages > 1) books.now += 20_000
+          yield []
+        }
+      },
+      async overdueInvoices() {
+        seen.push(`${owner} days`)
+        return []
+      },
+      lanes: async () => (seen.push(`${owner} lanes`), []),
+    })
+  const seenBy = async (action: () => Promise<unknown>): Promise<readonly string[]> => {
+    seen.length = 0
+    await action()
+    return seen.filter((it, index) => seen.indexOf(it) === index)
+  }
+
+  it('is checked by one of them, and by another 30 s after that one has died', async () => {
+    const everything = ['lanes', 'workspaces', 'keys 1', 'days']
+    assert.deepEqual(
+      await seenBy(() => watchOf('one')),
+      everything.map((it) => `one ${it}`),
+    )
+    books.now += 29_999
+    assert.deepEqual(await seenBy(() => watchOf('other')), ['other lanes'])
+    books.now += 1
+    assert.deepEqual(
+      await seenBy(() => watchOf('other')),
+      everything.map((it) => `other ${it}`),
+    )
+    assert.deepEqual(await seenBy(() => watchOf('one')), ['one lanes'])
+  })
+
+  it('is checked by the same one for as long as it runs, however many pages there are', async () => {
+    const one = await watchOf('one', 3)
+    for (let minute = 0; minute < 3; minute += 1) {
+      books.now += MINUTE / 3
+      assert.ok((await seenBy(() => one.check())).includes('one workspaces'))
+      assert.deepEqual(await seenBy(() => watchOf('other')), ['other lanes'])
+    }
+  })
+
+  it('is left to another in the midst of its pages, if that one has taken the lease', async () => {
+    const checked = seenBy(() =>
+      watchWith({
+        owner: 'one',
+        async *keySpend() {
+          seen.push('first')
+          yield []
+          books.now += 30_000
+          await books.store.leaseWatch('other', books.now, books.now + 30_000)
+          seen.push('second')
+          yield []
+          seen.push('third')
+        },
+        async overdueInvoices() {
+          seen.push('days')
+          return []
+        },
+      }),
+    )
+    assert.deepEqual(await checked, ['first', 'second'])
+  })
+
+  it('is checked by another at once when the first one has stopped', async () => {
+    const one = await watchOf('one')
+    await one.close()
+    watches.splice(watches.indexOf(one), 1)
+    assert.ok((await seenBy(() => watchOf('other'))).includes('other workspaces'))
+  })
 })
 
 describe('the spend of a workspace', () => {

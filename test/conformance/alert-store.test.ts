@@ -249,6 +249,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       const clock: AlarmClock = { now: () => now, monotonic: () => now, after: () => () => {} }
       const watches = [store, other].map((it) =>
         openWatch({
+          owner: 'one',
           store: it,
           clock,
           endpoints: [],

@@ -24,7 +24,14 @@ function emptyDatabase(t: TestContext): Database & { isUp(): boolean } {
 const MADE_AT_START = new Set(['link_secret'])
 
 /** What belongs to the directory, to the journal, which is empty, or to the operators' browsers. */
-const NOT_COPIED = new Set(['data_directory', 'intents', 'journal_positions', 'usage_summed', 'console_sessions'])
+const NOT_COPIED = new Set([
+  'job_leases',
+  'data_directory',
+  'intents',
+  'journal_positions',
+  'usage_summed',
+  'console_sessions',
+])
 
 async function contentOf(database: Database, table: string): Promise<readonly unknown[]> {
   return (await readRows(database, `SELECT * FROM ${table}`)).map((row) => ({ ...row }))

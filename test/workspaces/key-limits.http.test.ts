@@ -286,6 +286,21 @@ describe('/keys for a key that may manage keys', () => {
     assert.equal(await codeOf(ask(key, 'GET', '/keys')), '200')
   })
 
+  it('[S1] gives each key its limits to itself: what its manager and other keys spend is not counted', async () => {
+    const manager = await makeKey({ spend_per_day: '2.00', manage_keys: true })
+    const left = async (key: string): Promise<string | undefined> =>
+      ((await (await weir.call('/key', { key })).json()) as OwnKey).spend_per_day?.remaining
+    const made: string[] = []
+    for (const name of ['first', 'second']) {
+      const created = await ask(manager.key, 'POST', '/keys', { name })
+      made.push(((await created.json()) as MadeKey).key)
+    }
+    for (const key of [manager.key, made[0]!]) assert.equal(await codeOf(weir.chat({}, { key })), '200')
+    const spent = await left(manager.key)
+    assert.ok(Number(spent) < 2)
+    assert.deepEqual([await left(made[0]!), await left(made[1]!)], [spent, '2.00'])
+  })
+
   it('changes and revokes keys that may do no more, which the audit log attributes to the managing key', async () => {
     const manager = await makeKey({ ...limits, manage_keys: true, name: 'robot' })
     const { id, key } = (await (await ask(manager.key, 'POST', '/keys', { name: 'made' })).json()) as MadeKey

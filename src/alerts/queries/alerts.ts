@@ -65,6 +65,11 @@ const DELIVERIES = `SELECT alert_deliveries.id AS id, event_id, type, endpoint, 
     sent_at, last_error, body
   FROM alert_deliveries JOIN alert_events ON alert_events.id = event_id`
 
+/** PostgreSQL checks the condition again after waiting for another process that takes the lease. */
+const LEASE_WATCH = `INSERT INTO job_leases (name, owner, lease_until) VALUES ('alerts watch', ?, ?)
+  ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
+  WHERE job_leases.owner = excluded.owner OR job_leases.lease_until <= ? RETURNING name`
+
 export function alertQueries(database: Database): AlertStore {
   const { dialect } = database
   return {
@@ -170,6 +175,11 @@ export function alertQueries(database: Database): AlertStore {
       )
       const oldest = row?.['oldest'] ?? null
       return oldest === null ? undefined : Number(oldest)
+    },
+    async leaseWatch(owner, now, leaseUntil) {
+      const leasing = query(LEASE_WATCH, owner, leaseUntil, now)
+      const [leased] = await database.transact({ access: 'write', locks: [], statements: [leasing] })
+      return leased?.length === 1
     },
     forgetEvents: async (before) => {
       const statements = [

@@ -26,6 +26,7 @@ export const postgresSteps = [
   '0015-alerts.sql',
   '0016-keys-with-spend-limit.sql',
   '0017-tokens-per-minute.sql',
+  '0018-job-leases.sql',
   '0022-service-tier.sql',
 ] as const
 
