@@ -505,6 +505,9 @@ export interface Operations {
         | 'model_unavailable'
         | 'service_unavailable'
         | 'upstream_timeout'
+      model?: string
+      status?: number
+      before?: string
       request_id?: string
       limit?: number
     }
@@ -539,6 +542,7 @@ export interface Operations {
         param: string | null
         reason: string
       }[]
+      next: string | null
     }
   }
   getUsage: {
@@ -1819,6 +1823,7 @@ export interface Operations {
         queue_wait_ms: { p50: number | null; p95: number | null }
         first_token_ms: { p50: number | null; p95: number | null }
         duration_ms: { p50: number | null; p95: number | null }
+        tokens_per_second: { p50: number | null; p95: number | null }
       }[]
       groups: readonly {
         group: string
@@ -1830,44 +1835,8 @@ export interface Operations {
           queue_wait_ms: { p50: number | null; p95: number | null }
           first_token_ms: { p50: number | null; p95: number | null }
           duration_ms: { p50: number | null; p95: number | null }
+          tokens_per_second: { p50: number | null; p95: number | null }
         }[]
-      }[]
-    }
-  }
-  newestRequests: {
-    path: {}
-    query: { workspace?: string; model?: string; outcome?: 'failed'; limit?: number }
-    body: undefined
-    answer: {
-      object: 'list'
-      data: readonly {
-        workspace: string | null
-        request_id: string
-        model: string
-        lane: string
-        endpoint: string
-        key_id: string
-        max_tokens: number
-        input_tokens: number
-        cached_input_tokens: number
-        output_tokens: number
-        images: number
-        audio_ms: number
-        amount_pico_aud: string
-        estimated: boolean
-        outcome: string
-        http_status: number | null
-        error_code: string | null
-        price_version: number
-        queue_wait_ms: number
-        first_token_ms: number | null
-        duration_ms: number
-        started: string
-        settled: string
-        capacity_ms?: number
-        corrects?: string
-        reason?: string
-        credit_note?: string | null
       }[]
     }
   }
@@ -1916,7 +1885,7 @@ export interface Operations {
         | 'model_unavailable'
         | 'service_unavailable'
         | 'upstream_timeout'
-      outcome?: 'failed'
+      outcome?: 'failed' | 'completed' | 'engine_failed' | 'engine_broke' | 'caller_left' | 'interrupted' | 'withheld'
       before?: string
       limit?: number
     }
@@ -2072,7 +2041,6 @@ export const operations = {
   clearLaneLimits: ['DELETE', '/admin/v1/queues/{lane}', ['operator']],
   usageReport: ['GET', '/admin/v1/reports/usage', ['operator', 'finance', 'viewer']],
   latencyReport: ['GET', '/admin/v1/reports/latency', ['operator', 'finance', 'viewer']],
-  newestRequests: ['GET', '/admin/v1/reports/newest', ['operator', 'finance', 'viewer']],
   listRequests: ['GET', '/admin/v1/requests', ['operator', 'finance', 'viewer']],
   operatorHealth: ['GET', '/admin/v1/health', ['operator', 'viewer']],
   auditLog: ['GET', '/admin/v1/audit-log', ['operator', 'viewer']],

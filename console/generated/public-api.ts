@@ -1177,6 +1177,9 @@ export interface Operations {
         | 'model_unavailable'
         | 'service_unavailable'
         | 'upstream_timeout'
+      model?: string
+      status?: number
+      before?: string
       request_id?: string
       limit?: number
     }
@@ -1204,6 +1207,7 @@ export interface Operations {
         param: string | null
         reason: string
       }[]
+      next: string | null
     }
   }
   usageRequestId: {

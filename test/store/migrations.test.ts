@@ -43,6 +43,7 @@ const released: Readonly<Record<string, string>> = {
   '0023-alerts.sql': 'afcf3ca7a081e3ad81828d7241654a7450368aa8c1b8f57b42d541a4482d4b64',
   '0024-keys-with-spend-limit.sql': '8e373eba4e61abcacf2acb2fe3193cc99932b0ff5efa311bb07bf11e5fc1234a',
   '0025-tokens-per-minute.sql': 'de850f64374328a229abd3542524a5a2f21c8892a01a69cbe2689feb5b7556dd',
+  '0027-find-requests.sql': 'b8b161dbe9c130fbd762bc1fdc21308a27a922c8b5c448af867ce5cb5c30e178',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

@@ -42,6 +42,7 @@ const released: Readonly<Record<string, string>> = {
   '0015-alerts.sql': 'c292d30827f8430bf8fdccba94c222d1517452cd39d4eb5f5f3a490a82642f75',
   '0016-keys-with-spend-limit.sql': '8e373eba4e61abcacf2acb2fe3193cc99932b0ff5efa311bb07bf11e5fc1234a',
   '0017-tokens-per-minute.sql': 'c6c8029e4c0b1100db02bd3885ee57e938cd7ec13da055930e8e9379d5083129',
+  '0019-find-requests.sql': 'b8b161dbe9c130fbd762bc1fdc21308a27a922c8b5c448af867ce5cb5c30e178',
 }
 
 describe('PostgreSQL behind the store', () => {

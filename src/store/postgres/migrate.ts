@@ -26,6 +26,7 @@ export const postgresSteps = [
   '0015-alerts.sql',
   '0016-keys-with-spend-limit.sql',
   '0017-tokens-per-minute.sql',
+  '0019-find-requests.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

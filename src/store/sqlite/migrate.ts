@@ -32,6 +32,7 @@ export const sqliteSteps = [
   '0023-alerts.sql',
   '0024-keys-with-spend-limit.sql',
   '0025-tokens-per-minute.sql',
+  '0027-find-requests.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>
