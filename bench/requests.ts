@@ -1,144 +1,223 @@
 /**
- * What a page of the consoles' search for requests costs, over a tenth of the rows and over all of them, with SQLite and
- * with PostgreSQL: ms of CPU time in the service and the database, the mean of 100 pages from all over 30 days. Each table
- * should be flat. It starts its own PostgreSQL on loopback.
+ * How long the search for requests takes over a year of requests by 200 workspaces, 2,000 keys and 12 models: every
+ * combination of its filters, on SQLite and on PostgreSQL. ms of 20 pages from all over the year; and of one more, after the
+ * system has forgotten the files. It starts its own PostgreSQL on loopback.
  *
- * npm run bench -- requests [ROWS]: two million rows by default, which take 3 GB while it runs.
+ * npm run bench -- requests [ROWS] [DATABASE]: two million rows by default. 50 million take 30 GB and some ten minutes for
+ * each database. A folder or a postgres:// address names the only database to measure: it is filled if it is new, and kept.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { Client } from 'pg'
 import { recentRequests } from '../src/billing/usage/queries/recent-requests.ts'
 import { refusalQueries } from '../src/billing/refused-requests/refusal-queries.ts'
 import { usageQueries } from '../src/billing/usage/queries/usage.ts'
-import type { RecentQuery } from '../src/billing/usage/report-store.ts'
-import { addingRows } from '../src/ledger/queries/usage-sums.ts'
-import { command, writeOne, type Database } from '../src/store/database.ts'
+import type { RecentQuery, RowPlace } from '../src/billing/usage/report-store.ts'
+import type { Database } from '../src/store/database.ts'
 import { openPostgres } from '../src/store/postgres/client.ts'
 import { openSqliteHere } from '../src/store/sqlite/in-this-thread.ts'
 import { startPostgres } from '../test/support/postgres-server.ts'
 import { figure } from './figures.ts'
-import { childrenOf, cpuMicroseconds } from './measuring.ts'
+import { fillSearch, PERIOD_MS, START } from './large-search.ts'
+import { median } from './measuring.ts'
 
-const most = Number(process.argv[2] ?? 2_000_000)
-const TIMES = 100
-const BATCH = 100_000
-const START = Date.UTC(2026, 9, 1)
-const PERIOD_MS = 30 * 86_400_000
+const rows = Number(process.argv[2] ?? 2_000_000)
+const given = process.argv[3]
+const TIMES = 20
+const HOUR_MS = 3_600_000
 
-interface Opened {
-  readonly database: Database
-  /** µs of CPU time outside this process. */
-  cpu(): number
-  close(): Promise<void>
+interface Measured {
+  readonly name: 'SQLite' | 'PostgreSQL'
+  open(): Promise<Database>
+  /** The files that the database reads. */
+  files(): readonly string[]
 }
 
-interface Kind {
-  readonly name: string
-  /** The numbers from one to another, as a table with the column n. */
-  readonly numbers: string
-  readonly id: string
-  open(): Promise<Opened>
+/** The workspace has a fifth of the requests. */
+const whose: Readonly<Record<string, Partial<RecentQuery>>> = {
+  'all workspaces': {},
+  'a workspace': { workspaceId: 'ws_0' },
+  'a small workspace': { workspaceId: 'ws_190' },
+  'a key': { workspaceId: 'ws_0', keyId: 'key_0_3' },
+  'a rare key': { workspaceId: 'ws_0', keyId: 'key_0_rare' },
 }
-
-const kinds: readonly Kind[] = [
-  {
-    name: 'SQLite',
-    numbers: `(WITH RECURSIVE series (n) AS (SELECT ? UNION ALL SELECT n + 1 FROM series WHERE n + 1 < ?) SELECT n FROM series)`,
-    id: `printf('%032x', n)`,
-    async open() {
-      const dataDir = mkdtempSync(join(tmpdir(), 'weir-bench-'))
-      const database = openSqliteHere({ dataDir, exclusive: false })
-      const close = async (): Promise<void> => {
-        await database.close()
-        rmSync(dataDir, { recursive: true, force: true })
-      }
-      return { database, cpu: () => 0, close }
-    },
-  },
-  {
-    name: 'PostgreSQL',
-    numbers: 'generate_series(?::bigint, ?::bigint - 1) AS series (n)',
-    id: `lpad(to_hex(n), 32, '0')`,
-    async open() {
-      const server = await startPostgres()
-      const database = await openPostgres({ url: await server.createDatabase(), connectionsMax: 1 })
-      const close = async (): Promise<void> => {
-        await database.close()
-        await server.remove()
-      }
-      const cpu = (): number => childrenOf(server.pid).reduce((sum, child) => sum + cpuMicroseconds(child), 0)
-      return { database, cpu, close }
-    },
-  },
+/** Any, a common one, a rare one, and one that has none. */
+const models: readonly Partial<RecentQuery>[] = [
+  {},
+  { model: 'bench/model-10' },
+  { model: 'bench/model-11' },
+  { model: 'none' },
 ]
-
-/** A quarter of the requests are of one workspace. One in 97 fails, and one failure in 1,000 has a rare code. */
-const lists: Readonly<Record<string, Partial<RecentQuery>>> = {
-  'of a workspace': { workspaceId: 'ws_0' },
-  'of a key': { workspaceId: 'ws_0', keyId: 'key_0_3' },
-  'of a model': { workspaceId: 'ws_0', model: 'bench/model-4' },
-  'of a model that has none': { workspaceId: 'ws_0', model: 'none' },
-  'of a workspace that failed': { workspaceId: 'ws_0', onlyFailed: true },
-  'of a workspace with a rare code': { workspaceId: 'ws_0', errorCode: 'upstream_timeout' },
-  'of a key with a status': { workspaceId: 'ws_0', keyId: 'key_0_3', httpStatus: 502 },
-  'of all that failed': {},
-  'of all with a rare code': { errorCode: 'upstream_timeout' },
+const endings: Readonly<Record<string, Partial<RecentQuery>>> = {
+  'any outcome': {},
+  completed: { outcome: 'completed' },
+  failed: { outcome: 'failed' },
+  'caller left': { outcome: 'caller_left' },
+  'status 200': { httpStatus: 200 },
+  'status 502': { httpStatus: 502 },
+  'status 503, rare': { httpStatus: 503 },
+  'an error code': { errorCode: 'upstream_error' },
+  'a rare error code': { errorCode: 'model_unavailable' },
+  'a code and a status': { errorCode: 'upstream_error', httpStatus: 200 },
 }
 
-for (const kind of kinds) {
-  for (const rows of [most / 10, most]) {
-    const { database, cpu, close } = await kind.open()
-    try {
-      await fill(kind, database, rows)
-      console.log(`\n${kind.name}, ${rows.toLocaleString('en-AU')} rows; CPU ms of a page`)
-      for (const [what, filter] of Object.entries(lists)) {
-        await measure(cpu, `${kind.name}.${rows}.${what}`, (before) =>
-          recentRequests(database, { workspaceId: undefined, from: 0, to: 1e13, limit: 25, before, ...filter }),
-        )
+if (given === undefined) {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
+  try {
+    await measure(await sqlite(folder))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  const server = await startPostgres()
+  try {
+    await measure(await postgres(await server.createDatabase()))
+  } finally {
+    await server.remove()
+  }
+} else {
+  await measure(given.startsWith('postgres:') ? await postgres(given) : await sqlite(given))
+}
+
+async function sqlite(dataDir: string): Promise<Measured> {
+  const file = join(dataDir, 'weir.db')
+  if (!existsSync(file)) {
+    mkdirSync(dataDir, { recursive: true })
+    await openSqliteHere({ dataDir, exclusive: false }).close()
+    const filled = new DatabaseSync(file)
+    // The file is disposable if this is interrupted.
+    filled.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -1500000')
+    await fillSearch({
+      rows,
+      run: async (sql) => filled.prepare(sql).all(),
+      numbers: (count) =>
+        `(WITH RECURSIVE series (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM series WHERE n + 1 < ${count}) SELECT n FROM series)`,
+      id: (number) => `printf('%032x', ${number})`,
+      indexes: `SELECT name, 'DROP INDEX ' || name AS "drop", sql AS "create" FROM sqlite_master
+        WHERE type = 'index' AND sql IS NOT NULL AND tbl_name IN ('ledger', 'usage_hours', 'usage_days')`,
+    })
+    filled.exec('PRAGMA journal_mode = WAL')
+    filled.close()
+  }
+  return { name: 'SQLite', open: async () => openSqliteHere({ dataDir, exclusive: false }), files: () => [file] }
+}
+
+async function postgres(url: string): Promise<Measured> {
+  await (await openPostgres({ url, connectionsMax: 1 })).close()
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  const run = async (sql: string): Promise<Record<string, unknown>[]> => (await client.query(sql)).rows
+  if ((await run('SELECT 1 FROM ledger LIMIT 1')).length === 0) {
+    await run("SET maintenance_work_mem = '1GB'")
+    await run('SET synchronous_commit = off')
+    await fillSearch({
+      rows,
+      run,
+      numbers: (count) => `generate_series(0::bigint, ${count}::bigint - 1) AS series (n)`,
+      id: (number) => `lpad(to_hex(${number}), 32, '0')`,
+      indexes: `SELECT indexname AS name, 'DROP INDEX ' || indexname AS "drop", indexdef AS "create" FROM pg_indexes
+        WHERE schemaname = 'public' AND tablename IN ('ledger', 'usage_hours', 'usage_days')
+          AND indexdef NOT LIKE '%UNIQUE%'`,
+    })
+    await run('VACUUM ANALYZE')
+  }
+  const [{ data_directory: folder } = {}] = await run('SHOW data_directory')
+  await client.end()
+  const files = (): readonly string[] => {
+    const entries = readdirSync(join(String(folder), 'base'), { recursive: true, withFileTypes: true })
+    return entries.filter((it) => it.isFile()).map((it) => join(it.parentPath, it.name))
+  }
+  return { name: 'PostgreSQL', open: () => openPostgres({ url, connectionsMax: 1 }), files }
+}
+
+async function measure(measured: Measured): Promise<void> {
+  console.log(
+    `\n${measured.name}, ${rows.toLocaleString('en-AU')} rows; ms of a page: median, worst, cold; CPU of the service`,
+  )
+  for (const [who, filter] of Object.entries(whose)) {
+    for (const [how, ending] of Object.entries(endings)) {
+      const median: number[] = []
+      const worst: number[] = []
+      const cold: number[] = []
+      const cpu: number[] = []
+      for (const model of models) {
+        for (const isPeriod of [false, true]) {
+          const seen = await timesOf(measured, (database, { settledAt, requestId }) =>
+            recentRequests(database, {
+              workspaceId: undefined,
+              limit: 25,
+              ...(isPeriod
+                ? { from: settledAt - 2 * HOUR_MS, to: settledAt }
+                : { from: 0, to: 1e13, before: { settledAt, requestId } }),
+              ...filter,
+              ...ending,
+              ...model,
+            }),
+          )
+          median.push(seen.median)
+          worst.push(seen.worst)
+          cold.push(seen.cold)
+          cpu.push(seen.cpu)
+        }
       }
-      await measure(cpu, `${kind.name}.${rows}.one by its id`, (before) =>
-        usageQueries(database).usageRow(before.requestId),
-      )
-      await measure(cpu, `${kind.name}.${rows}.one that was refused`, (before) =>
-        refusalQueries(database).refusedRequest(before.requestId),
-      )
-    } finally {
-      await close()
+      show(`${measured.name}.${who}: ${how}`, { median, worst, cold, cpu })
     }
   }
+  const one = await timesOf(measured, (database, { requestId }) => usageQueries(database).usageRow(requestId))
+  show(`${measured.name}.one by its id`, listed(one))
+  const refused = await timesOf(measured, (database, { requestId }) =>
+    refusalQueries(database).refusedRequest(requestId),
+  )
+  show(`${measured.name}.one that was refused`, listed(refused))
 }
 
-async function fill({ name, numbers, id }: Kind, database: Database, rows: number): Promise<void> {
-  const insert = `INSERT INTO ledger (request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens,
-      started_at, input_tokens, cached_input_tokens, output_tokens, images, audio_ms, estimated, outcome, http_status,
-      error_code, amount_pico_aud, queue_wait_ms, first_token_ms, duration_ms, settled_at, settled_day)
-    SELECT ${id}, 'ws_' || owner, 'key_' || owner || '_' || (n % 5), 'bench/model-' || (n % 20), 'bench/model-' || (n % 20),
-      '/chat/completions', 1, 1000, at - 500, 300, 0, 100, 0, 0, 0,
-      CASE WHEN n % 97 = 0 THEN 'engine_failed' ELSE 'completed' END, CASE WHEN n % 97 = 0 THEN 502 ELSE 200 END,
-      CASE WHEN n % 97 <> 0 THEN NULL WHEN n % 97000 = 0 THEN 'upstream_timeout' ELSE 'upstream_error' END,
-      1000000, 0, 40, 500, at, at - at % 86400000
-    FROM (SELECT n, CASE WHEN n % 4 = 0 THEN 0 ELSE n * 7907 % 40 END AS owner,
-      ${START} + n * ${Math.floor(PERIOD_MS / rows)} AS at FROM ${numbers}) AS given`
-  for (let from = 0; from < rows; from += BATCH) {
-    await database.transact(addingRows([command(insert, from, Math.min(rows, from + BATCH))]))
-    process.stdout.write(`\r${name}: ${Math.min(rows, from + BATCH).toLocaleString('en-AU')} rows written`)
-  }
-  if (name === 'PostgreSQL') await writeOne(database, 'ANALYZE')
+type Seen = Readonly<Record<'median' | 'worst' | 'cold' | 'cpu', number>>
+
+function listed({ median, worst, cold, cpu }: Seen): Readonly<Record<keyof Seen, readonly number[]>> {
+  return { median: [median], worst: [worst], cold: [cold], cpu: [cpu] }
 }
 
-async function measure(
-  cpu: Opened['cpu'],
-  name: string,
-  page: (before: { settledAt: number; requestId: string }) => Promise<unknown>,
-): Promise<void> {
-  const before = { ...process.cpuUsage(), outside: cpu() }
-  for (let count = 0; count < TIMES; count++) {
-    const settledAt = START + Math.round(PERIOD_MS * (((count * 37 + 3) % TIMES) / TIMES))
-    await page({ settledAt, requestId: count.toString(16).padStart(32, '0') })
+/** The slowest model and period of each. */
+function show(name: string, seen: Readonly<Record<keyof Seen, readonly number[]>>): void {
+  const shown = Object.fromEntries(Object.entries(seen).map(([which, values]) => [which, Math.max(...values)]))
+  for (const [which, ms] of Object.entries(shown)) figure(`${name}.${which}`, { unit: 'ms', digits: 0 }, [ms])
+  const cells = Object.values(shown).map((ms) => ms.toFixed(1).padStart(9))
+  console.log((name.split('.')[1] ?? '').padEnd(44) + cells.join(''))
+}
+
+async function timesOf(
+  { open, files }: Measured,
+  page: (database: Database, place: RowPlace) => Promise<unknown>,
+): Promise<Seen> {
+  const placeAt = (count: number): RowPlace => ({
+    settledAt: START + Math.round(PERIOD_MS * ((count * 0.37 + 0.13) % 1)),
+    requestId: Math.floor(rows * ((count * 0.37 + 0.13) % 1))
+      .toString(16)
+      .padStart(32, '0'),
+  })
+  const database = await open()
+  try {
+    // Connects, and reads the schema.
+    await usageQueries(database).usageRow('none')
+    for (const file of files()) {
+      execFileSync('dd', [`of=${file}`, 'oflag=nocache', 'conv=notrunc', 'count=0', 'status=none'])
+    }
+    const cold = await timed(() => page(database, placeAt(TIMES)))
+    await page(database, placeAt(0))
+    const seen: number[] = []
+    const before = process.cpuUsage()
+    for (let count = 0; count < TIMES; count++) seen.push(await timed(() => page(database, placeAt(count))))
+    const { user, system } = process.cpuUsage(before)
+    return { median: median(seen), worst: Math.max(...seen), cold, cpu: (user + system) / 1000 / TIMES }
+  } finally {
+    await database.close()
   }
-  const { user, system } = process.cpuUsage(before)
-  const ms = (user + system + cpu() - before.outside) / 1000 / TIMES
-  figure(name, { unit: 'ms', digits: 1 }, [ms])
-  console.log((name.split('.').at(-1) ?? '').padEnd(40) + ms.toFixed(1).padStart(9))
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedAtMs = performance.now()
+  await work()
+  return performance.now() - startedAtMs
 }

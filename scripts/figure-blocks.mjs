@@ -98,6 +98,17 @@ export function figureBlocks({ runs, figures }) {
     return sourced([head, 'first', 'median', 'slowest'], rows)
   }
 
+  const searchTable = (database) => {
+    const prefix = `requests.${database}.`
+    const searches = named(prefix).filter((name) => name.endsWith('.median'))
+    const rows = searches.map((name) => {
+      const search = name.slice(prefix.length, -'.median'.length)
+      const names = ['cpu', 'median', 'worst', 'cold'].map((which) => `${prefix}${search}.${which}`)
+      return [[search[0].toUpperCase() + search.slice(1), ...names.map(bare)], names]
+    })
+    return sourced([`Search on ${database}`, 'CPU', 'median', 'worst', 'first'], rows)
+  }
+
   const tokenRow = ([what, kinds]) => {
     const ways = ['named.charged', 'named.likely', 'unnamed.charged', 'unnamed.likely']
     const names = ways.map((way) => kinds.flatMap((kind) => named(`tokens.${kind}.${way}.`)))
@@ -157,6 +168,7 @@ export function figureBlocks({ runs, figures }) {
       ),
     'console-member': () => consoleTable('Member’s console', 'console-rows.member: '),
     'console-operator': () => consoleTable('Operator’s console', 'console-rows.operator: '),
+    'search-sqlite': () => searchTable('SQLite'),
     'token-estimates': () =>
       sourced(
         ['Text', 'Named: charged', 'Named: context check', 'Not named: charged', 'Not named: context check'],

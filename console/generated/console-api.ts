@@ -257,6 +257,7 @@ export interface Operations {
         queue_wait_ms: { p50: number | null; p95: number | null }
         first_token_ms: { p50: number | null; p95: number | null }
         duration_ms: { p50: number | null; p95: number | null }
+        tokens_per_second: { p50: number | null; p95: number | null }
       }[]
       groups: readonly {
         group: string
@@ -268,6 +269,7 @@ export interface Operations {
           queue_wait_ms: { p50: number | null; p95: number | null }
           first_token_ms: { p50: number | null; p95: number | null }
           duration_ms: { p50: number | null; p95: number | null }
+          tokens_per_second: { p50: number | null; p95: number | null }
         }[]
       }[]
     }
@@ -335,7 +337,7 @@ export interface Operations {
         | 'model_unavailable'
         | 'service_unavailable'
         | 'upstream_timeout'
-      outcome?: 'failed'
+      outcome?: 'failed' | 'completed' | 'engine_failed' | 'engine_broke' | 'caller_left' | 'interrupted' | 'withheld'
       before?: string
       limit?: number
     }

@@ -331,9 +331,6 @@ export interface Operations {
             per_image: string
           }[]
           per_audio_minute?: string
-          batch?:
-            | string
-            | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
         }
       }[]
     }
@@ -352,7 +349,6 @@ export interface Operations {
         per_image: string
       }[]
       per_audio_minute?: string
-      batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
     }
     answer: {
       model: string
@@ -367,7 +363,6 @@ export interface Operations {
           per_image: string
         }[]
         per_audio_minute?: string
-        batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
       }
     }
   }
@@ -383,12 +378,11 @@ export interface Operations {
       workspace?: string
       from?: string
       to?: string
-      group_by?: 'workspace' | 'model' | 'key' | 'day' | 'service_tier'
+      group_by?: 'workspace' | 'model' | 'key' | 'day'
       limit?: number
       after?: string
       model?: string
       key?: string
-      service_tier?: 'default' | 'flex' | 'batch'
       price_versions?: string
       credit_note?: string
       format?: 'json' | 'csv' | 'jsonl'
@@ -402,7 +396,6 @@ export interface Operations {
         model?: string
         lane?: string
         endpoint?: string
-        service_tier?: string
         key_id?: string
         max_tokens?: number
         input_tokens?: number
@@ -512,6 +505,9 @@ export interface Operations {
         | 'model_unavailable'
         | 'service_unavailable'
         | 'upstream_timeout'
+      model?: string
+      status?: number
+      before?: string
       request_id?: string
       limit?: number
     }
@@ -546,6 +542,7 @@ export interface Operations {
         param: string | null
         reason: string
       }[]
+      next: string | null
     }
   }
   getUsage: {
@@ -558,7 +555,6 @@ export interface Operations {
       model: string
       lane: string
       endpoint: string
-      service_tier: string
       key_id: string
       max_tokens: number
       input_tokens: number
@@ -1287,7 +1283,7 @@ export interface Operations {
       invoices: number
       amount_pico_aud: string
       problems: readonly {
-        check: 'amount' | 'price_version' | 'tier' | 'correction' | 'credit' | 'sums' | 'invoice' | 'number' | 'refused'
+        check: 'amount' | 'price_version' | 'correction' | 'sums' | 'invoice' | 'number' | 'refused'
         workspace: string | null
         subject: string
         message: string
@@ -1430,7 +1426,6 @@ export interface Operations {
           per_image: string
         }[]
         per_audio_minute?: string
-        batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
       }
     }
   }
@@ -1601,7 +1596,6 @@ export interface Operations {
         in_flight_requests: number
         committed_tokens: number
         queue_depth: number
-        batch: { in_flight_requests: number; committed_tokens: number; queue_depth: number }
         oldest_wait_ms: number
         wait_ms_p50: number | null
         wait_ms_p95: number | null
@@ -1706,14 +1700,6 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
-      batch_limits: {
-        reserve_concurrent: number
-        reserve_tokens: number
-        max_share: number
-        preempt: boolean
-        max_queue_depth: number
-      }
-      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
@@ -1742,14 +1728,6 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
-      batch_limits: {
-        reserve_concurrent: number
-        reserve_tokens: number
-        max_share: number
-        preempt: boolean
-        max_queue_depth: number
-      }
-      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
@@ -1772,14 +1750,6 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
-      batch_limits: {
-        reserve_concurrent: number
-        reserve_tokens: number
-        max_share: number
-        preempt: boolean
-        max_queue_depth: number
-      }
-      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
@@ -1853,6 +1823,7 @@ export interface Operations {
         queue_wait_ms: { p50: number | null; p95: number | null }
         first_token_ms: { p50: number | null; p95: number | null }
         duration_ms: { p50: number | null; p95: number | null }
+        tokens_per_second: { p50: number | null; p95: number | null }
       }[]
       groups: readonly {
         group: string
@@ -1864,45 +1835,8 @@ export interface Operations {
           queue_wait_ms: { p50: number | null; p95: number | null }
           first_token_ms: { p50: number | null; p95: number | null }
           duration_ms: { p50: number | null; p95: number | null }
+          tokens_per_second: { p50: number | null; p95: number | null }
         }[]
-      }[]
-    }
-  }
-  newestRequests: {
-    path: {}
-    query: { workspace?: string; model?: string; outcome?: 'failed'; limit?: number }
-    body: undefined
-    answer: {
-      object: 'list'
-      data: readonly {
-        workspace: string | null
-        request_id: string
-        model: string
-        lane: string
-        endpoint: string
-        service_tier: string
-        key_id: string
-        max_tokens: number
-        input_tokens: number
-        cached_input_tokens: number
-        output_tokens: number
-        images: number
-        audio_ms: number
-        amount_pico_aud: string
-        estimated: boolean
-        outcome: string
-        http_status: number | null
-        error_code: string | null
-        price_version: number
-        queue_wait_ms: number
-        first_token_ms: number | null
-        duration_ms: number
-        started: string
-        settled: string
-        capacity_ms?: number
-        corrects?: string
-        reason?: string
-        credit_note?: string | null
       }[]
     }
   }
@@ -1951,7 +1885,7 @@ export interface Operations {
         | 'model_unavailable'
         | 'service_unavailable'
         | 'upstream_timeout'
-      outcome?: 'failed'
+      outcome?: 'failed' | 'completed' | 'engine_failed' | 'engine_broke' | 'caller_left' | 'interrupted' | 'withheld'
       before?: string
       limit?: number
     }
@@ -1964,7 +1898,6 @@ export interface Operations {
         model: string
         lane: string
         endpoint: string
-        service_tier: string
         key_id: string
         max_tokens: number
         input_tokens: number
@@ -2108,7 +2041,6 @@ export const operations = {
   clearLaneLimits: ['DELETE', '/admin/v1/queues/{lane}', ['operator']],
   usageReport: ['GET', '/admin/v1/reports/usage', ['operator', 'finance', 'viewer']],
   latencyReport: ['GET', '/admin/v1/reports/latency', ['operator', 'finance', 'viewer']],
-  newestRequests: ['GET', '/admin/v1/reports/newest', ['operator', 'finance', 'viewer']],
   listRequests: ['GET', '/admin/v1/requests', ['operator', 'finance', 'viewer']],
   operatorHealth: ['GET', '/admin/v1/health', ['operator', 'viewer']],
   auditLog: ['GET', '/admin/v1/audit-log', ['operator', 'viewer']],

@@ -1188,6 +1188,9 @@ export interface Operations {
         | 'model_unavailable'
         | 'service_unavailable'
         | 'upstream_timeout'
+      model?: string
+      status?: number
+      before?: string
       request_id?: string
       limit?: number
     }
@@ -1215,6 +1218,7 @@ export interface Operations {
         param: string | null
         reason: string
       }[]
+      next: string | null
     }
   }
   usageRequestId: {

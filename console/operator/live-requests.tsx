@@ -10,7 +10,7 @@ import { WorkspaceField } from './workspace-field.tsx'
 
 /** The requests of all workspaces as they are settled, or those of one workspace, of one model, or that failed. */
 
-type Row = Answer<'newestRequests'>['data'][number]
+type Row = Answer<'listRequests'>['data'][number]
 const SHOWN = 25
 
 interface Filter {
@@ -29,7 +29,7 @@ export function LiveRequests({ sample, models }: { sample: Sample | undefined; m
   const [pausedAt, setPausedAt] = useState(0)
   const loaded = useData(
     (signal) =>
-      api('newestRequests', {
+      api('listRequests', {
         query: { limit: SHOWN, workspace, model, ...(onlyFailed ? { outcome: 'failed' as const } : {}) },
         signal,
       }),

@@ -107,6 +107,15 @@ export const exactTime = (value: number): string => clockTime.format(new Date(va
 /** The day in Sydney as the API takes it: 2026-11-16. */
 export const sydneyDate = (value: number): string => isoDay.format(new Date(value))
 
+/** A day and a time of day in Sydney, as the API takes a time. */
+export function sydneyInstant(localDay: string, localTime: string): string {
+  const asUtc = Date.parse(`${localDay}T${localTime}Z`)
+  const offsetAt = (at: number): number => Date.parse(`${sydneyDate(at)}T${timeOfDay.format(at)}Z`) - at
+  // The offset changes twice a year: the second step takes that of the time itself.
+  const near = asUtc - offsetAt(asUtc)
+  return new Date(asUtc - offsetAt(near)).toISOString()
+}
+
 export function ago(value: string | null): string {
   if (value === null) return 'never'
   const seconds = Math.max(0, (Date.now() - Date.parse(value)) / 1000)

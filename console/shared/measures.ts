@@ -30,6 +30,9 @@ export const durations: Measure = {
   steps: [...steps(0, 3), 10_000, 20_000, ...[0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300].map((it) => it * MINUTE_MS)],
 }
 
+const speed = (value: number): string => `${value < 10 ? Number(value.toFixed(1)) : count(value)} tokens/s`
+export const tokensPerSecond: Measure = { text: speed, exact: speed, axis: () => brief, steps: steps(-1, 6) }
+
 export const shares: Measure = {
   text: percent,
   exact: (value) => `${Number((value * 100).toFixed(2))} %`,

@@ -1,9 +1,9 @@
 import { Chart, type Line } from './chart.tsx'
-import { useData } from './data.ts'
 import { count } from './format.ts'
 import { counts } from './measures.ts'
 import { requestPath } from './request-path.ts'
-import { Empty, Moment, Ready, State, Table, type Column } from './parts.tsx'
+import { Paged, usePages } from './pages.tsx'
+import { Empty, Moment, State, Table, type Column } from './parts.tsx'
 import { ErrorLink } from './outcome.tsx'
 
 /** Requests that were refused before they reached a model: counts over time by code and key, and the newest ones. */
@@ -38,10 +38,11 @@ export interface RefusedReport<Group extends RefusedGroup, Request extends Refus
   })[]
   readonly groups: readonly Group[]
   readonly newest: readonly Request[]
+  readonly next: string | null
 }
 
-/** Of the newest ones. */
-export const REFUSED_SHOWN = 30
+/** Of the newest ones, on a page. */
+export const REFUSED_SHOWN = 25
 const LINES_SHOWN = 6
 const GROUPS_SHOWN = 20
 
@@ -50,12 +51,15 @@ export function RefusedSection<Group extends RefusedGroup, Request extends Refus
   dependencies,
   whose,
 }: {
-  load: (signal: AbortSignal) => Promise<RefusedReport<Group, Request>>
+  load: (before: string | undefined, signal: AbortSignal) => Promise<RefusedReport<Group, Request>>
   dependencies: readonly unknown[]
   /** Who sent them: the key, and the workspace for those who see several. */
   whose: Column<Group | Request>
 }) {
-  const loaded = useData(load, dependencies)
+  const pages = usePages(async (before: string | undefined, signal) => {
+    const report = await load(before, signal)
+    return { data: [report], next: report.next }
+  }, dependencies)
   return (
     <section class="stack" aria-labelledby="refused">
       <div>
@@ -65,9 +69,9 @@ export function RefusedSection<Group extends RefusedGroup, Request extends Refus
           requests.
         </p>
       </div>
-      <Ready of={loaded}>
-        {(report) =>
-          report.total === 0 ? (
+      <Paged of={pages}>
+        {([report]) =>
+          !report || report.total === 0 ? (
             <Empty title="Nothing was refused in this period">
               A refused request appears here with its error code.
             </Empty>
@@ -75,7 +79,7 @@ export function RefusedSection<Group extends RefusedGroup, Request extends Refus
             <Refused of={report} whose={whose} />
           )
         }
-      </Ready>
+      </Paged>
     </section>
   )
 }
@@ -127,6 +131,9 @@ function RefusedTable<Request extends RefusedRequest>({
   rows: readonly Request[]
   whose: Column<Request>
 }) {
+  if (rows.length === 0) {
+    return <Empty title="No refused request fits">Leave a field of the search empty, or choose other days.</Empty>
+  }
   return (
     <Table
       caption="Newest refused requests"
@@ -139,7 +146,7 @@ function RefusedTable<Request extends RefusedRequest>({
             <>
               <Moment at={it.at} />
               <br />
-              <a class="small" href={requestPath(it.request_id)}>
+              <a class="small short-id" href={requestPath(it.request_id)} title={it.request_id}>
                 <code>{it.request_id}</code>
               </a>
             </>
@@ -161,17 +168,23 @@ function RefusedTable<Request extends RefusedRequest>({
   )
 }
 
-/** The newest ones alone, as many as are shown. */
+/** The newest ones alone, page by page. */
 export function NewestRefused<Request extends RefusedRequest>({
   load,
   dependencies,
   whose,
 }: {
-  load: (signal: AbortSignal) => Promise<readonly Request[]>
+  load: (
+    before: string | undefined,
+    signal: AbortSignal,
+  ) => Promise<Pick<RefusedReport<never, Request>, 'newest' | 'next'>>
   dependencies: readonly unknown[]
   whose: Column<Request>
 }) {
-  const loaded = useData(load, dependencies)
+  const pages = usePages(async (before: string | undefined, signal) => {
+    const { newest, next } = await load(before, signal)
+    return { data: newest, next }
+  }, dependencies)
   return (
     <section class="stack" aria-labelledby="newest-refused">
       <div>
@@ -181,15 +194,7 @@ export function NewestRefused<Request extends RefusedRequest>({
           time above, those of the last seven days are shown.
         </p>
       </div>
-      <Ready of={loaded}>
-        {(rows) =>
-          rows.length === 0 ? (
-            <Empty title="No refused request fits">Leave a field above empty, or choose other days.</Empty>
-          ) : (
-            <RefusedTable rows={rows.slice(0, REFUSED_SHOWN)} whose={whose} />
-          )
-        }
-      </Ready>
+      <Paged of={pages}>{(rows) => <RefusedTable rows={rows} whose={whose} />}</Paged>
     </section>
   )
 }

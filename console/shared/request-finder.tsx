@@ -5,17 +5,16 @@ import { errorCodes } from '../../src/shared/errors.ts'
 import { useAction } from './action.tsx'
 import { Field, Form } from './form.tsx'
 import { pulseIcon } from './icons.ts'
-import { brief, milliseconds, picoAud } from './format.ts'
+import { brief, milliseconds, picoAud, sydneyInstant } from './format.ts'
 import { OutcomeState } from './outcome.tsx'
 import { Paged, usePages, type Page } from './pages.tsx'
 import { Empty, Moment, Table, type Column } from './parts.tsx'
-import type { RefusedRequest } from './refused.tsx'
 import type { RequestRow } from './request.tsx'
 import { requestPath } from './request-path.ts'
 
 /** Finds requests by who sent them, what they asked for, how they ended, and when. The search is in the address. */
 
-const fields = ['workspace', 'key', 'model', 'status', 'code', 'from', 'to', 'outcome'] as const
+const fields = ['workspace', 'key', 'model', 'outcome', 'status', 'code', 'from', 'from_time', 'to', 'to_time'] as const
 type Search = Readonly<Record<(typeof fields)[number], string>>
 
 export function useSearch(): readonly [search: Search, show: (search: Search) => void] {
@@ -28,33 +27,34 @@ export function useSearch(): readonly [search: Search, show: (search: Search) =>
   return [search, show]
 }
 
+const outcomes = [
+  ['failed', 'any but completed'],
+  ['completed', 'completed'],
+  ['engine_failed', 'engine failed'],
+  ['engine_broke', 'engine broke'],
+  ['caller_left', 'caller left'],
+  ['interrupted', 'interrupted'],
+  ['withheld', 'withheld'],
+] as const
+
 /** As the API takes it: without what was left empty. */
-export function givenOf({ outcome, status, code, ...search }: Search) {
-  const texts = Object.fromEntries(Object.entries(search).filter(([, value]) => value !== ''))
+export function givenOf({ outcome, status, code, from, from_time, to, to_time, ...search }: Search) {
+  const texts = { ...search, from: instantOf(from, from_time), to: instantOf(to, to_time) }
   return {
-    ...(texts as Partial<Omit<Search, 'outcome' | 'status' | 'code'>>),
+    ...(Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== '')) as Partial<typeof texts>),
     ...(status === '' ? {} : { status: Number(status) }),
     ...(code === '' ? {} : { code: code as (typeof errorCodes)[number] }),
-    ...(outcome === 'failed' ? { outcome: 'failed' as const } : {}),
+    ...(outcome === '' ? {} : { outcome: outcome as (typeof outcomes)[number][0] }),
   }
 }
 
-/** What the API of refused requests takes of a search. The rest is left to `fitting`. */
+/** A day, or a time of that day. */
+const instantOf = (day: string, time: string): string => (day === '' || time === '' ? day : sydneyInstant(day, time))
+
+/** What the API of refused requests takes of a search. */
 export function refusedQuery(search: Search) {
-  const { status: _status, outcome: _outcome, model: _model, workspace: _workspace, ...query } = givenOf(search)
-  return { ...query, limit: REFUSED_READ }
-}
-
-/** More than are kept of a workspace. */
-const REFUSED_READ = 1000
-
-export function fitting<Request extends RefusedRequest>(
-  { model, status }: Search,
-  requests: readonly Request[],
-): readonly Request[] {
-  return requests.filter(
-    (it) => (model === '' || it.model === model) && (status === '' || it.http_status === Number(status)),
-  )
+  const { outcome: _outcome, workspace: _workspace, ...query } = givenOf(search)
+  return query
 }
 
 export function SearchForm({
@@ -93,6 +93,16 @@ export function SearchForm({
           <option key={it} value={it} />
         ))}
       </datalist>
+      <Field label="Outcome">
+        <select {...input('outcome')}>
+          <option value="">any</option>
+          {outcomes.map(([it, title]) => (
+            <option key={it} value={it}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </Field>
       <Field label="Status">
         <input {...input('status')} type="number" min={100} max={599} />
       </Field>
@@ -104,12 +114,16 @@ export function SearchForm({
           ))}
         </select>
       </Field>
-      <Field label="From">
-        <input {...input('from')} type="date" />
-      </Field>
-      <Field label="To">
-        <input {...input('to')} type="date" />
-      </Field>
+      {(['from', 'to'] as const).map((end) => (
+        <div key={end} class="day-and-time">
+          <Field label={end === 'from' ? 'From' : 'To'}>
+            <input {...input(end)} type="date" />
+          </Field>
+          <Field label={end === 'from' ? 'From time' : 'To time'}>
+            <input {...input(`${end}_time`)} type="time" disabled={typed[end] === ''} />
+          </Field>
+        </div>
+      ))}
       <div class="row">
         <button type="submit" class="primary">
           Search
@@ -117,14 +131,7 @@ export function SearchForm({
         <button type="button" onClick={() => show(nothing)}>
           Clear
         </button>
-        <label class="inline">
-          <input
-            type="checkbox"
-            checked={typed.outcome === 'failed'}
-            onInput={({ currentTarget }) => setTyped({ ...typed, outcome: currentTarget.checked ? 'failed' : '' })}
-          />
-          Only requests that did not complete
-        </label>
+        <span class="small soft">Days and times in Sydney; a day without a time is the whole day.</span>
       </div>
     </Form>
   )
@@ -160,7 +167,7 @@ export function FoundRequests<Row extends RequestRow>({
             icon={pulseIcon}
             title={
               !isLast
-                ? 'None among the newest 5,000; look further with "Older"'
+                ? 'None so far; look further with "Older"'
                 : isSearching
                   ? 'No request fits'
                   : 'There are no requests yet'

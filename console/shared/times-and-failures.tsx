@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { allLine, Chart, type Line } from './chart.tsx'
 import { colourOf } from './chart-colours.ts'
 import { count, milliseconds, percent } from './format.ts'
-import { durations, shares } from './measures.ts'
+import { durations, shares, tokensPerSecond } from './measures.ts'
 import { Segments } from './parts.tsx'
 import { along, type GroupNames, type UsageReport } from './usage-charts.tsx'
 
@@ -20,6 +20,7 @@ interface Bucket {
   readonly queue_wait_ms: Times
   readonly first_token_ms: Times
   readonly duration_ms: Times
+  readonly tokens_per_second: Times
 }
 
 export interface Latency {
@@ -58,6 +59,7 @@ export function TimesAndFailures({
     ['Whole request', byGroup((it) => it.duration_ms[share])],
     ['Queue wait', byGroup((it) => it.queue_wait_ms[share])],
   ] as const
+  const speeds = byGroup((it) => it.tokens_per_second[share])
   const requests = new Map(latency.buckets.map((it) => [it.at, it.requests]))
   const noteOf = (at: number): string => {
     const measured = requests.get(at) ?? 0
@@ -94,6 +96,18 @@ export function TimesAndFailures({
             noteOf={noteOf}
           />
         ))}
+        {speeds.some(({ values }) => values.some((it) => it !== null)) ? (
+          <Chart
+            title="Speed"
+            summary={`Output tokens a second, from admission to the end. ${share === 'p50' ? 'Half of the requests are' : '95 of 100 requests are'} at least as fast.`}
+            times={times}
+            unit={unit}
+            kind="lines"
+            measure={tokensPerSecond}
+            lines={speeds}
+            noteOf={noteOf}
+          />
+        ) : null}
         <Chart
           title="Failed"
           summary={`${count(failed)} of these ${count(latency.requests)} did not complete. ${highest(failures, percent)}`}
@@ -119,5 +133,5 @@ function sourceOf({ requests, of_requests, is_complete }: Latency): string {
 function highest(lines: readonly Line[], format: (value: number) => string): string {
   const peaks = lines.map(({ title, values }) => ({ title, value: Math.max(...values.map((it) => it ?? 0)) }))
   const top = peaks.reduce((one, other) => (other.value > one.value ? other : one), { title: '', value: 0 })
-  return top.value === 0 ? '' : `Highest: ${format(top.value)}, ${top.title}.`
+  return top.value === 0 ? '' : `Highest: ${format(top.value)}${lines.length === 1 ? '' : `, ${top.title}`}.`
 }

@@ -66,11 +66,11 @@ interface UsageChartProps extends GroupNames {
 }
 
 export function CostChart({ report, ...names }: UsageChartProps) {
-  const [first] = report.groups
+  const [first, second] = report.groups
   return (
     <Chart
       title="Cost"
-      summary={`${aud(report.total.amount)} in all${first ? `; most for ${names.nameOf(first.group)}, ${aud(first.amount)}` : ''}.`}
+      summary={`${aud(report.total.amount)} in all${first && second ? `; most for ${names.nameOf(first.group)}, ${aud(first.amount)}` : ''}.`}
       times={report.times}
       unit={report.unit}
       kind="bars"
@@ -81,11 +81,11 @@ export function CostChart({ report, ...names }: UsageChartProps) {
 }
 
 export function RequestsChart({ report, title = 'Requests', ...names }: UsageChartProps & { title?: string }) {
-  const [first] = report.groups
+  const [first, second] = report.groups
   return (
     <Chart
       title={title}
-      summary={`${count(report.total.requests)} in all${first ? `; ${count(first.requests)} for ${names.nameOf(first.group)}` : ''}.`}
+      summary={`${count(report.total.requests)} in all${first && second ? `; ${count(first.requests)} for ${names.nameOf(first.group)}` : ''}.`}
       times={report.times}
       unit={report.unit}
       kind="bars"

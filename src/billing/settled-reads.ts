@@ -20,7 +20,6 @@ export function settledReads<Reads extends UsageStore & ReportStore & InvoiceSto
   return {
     ...store,
     recentRequests: afterwards(store.recentRequests),
-    newestRequests: afterwards(store.newestRequests),
     sampledRequests: afterwards(store.sampledRequests),
     usageOverTime: afterwards(store.usageOverTime),
     groupsOverTime: afterwards(store.groupsOverTime),

@@ -40,6 +40,19 @@ describe('the reported time of requests', () => {
       ],
     )
   })
+
+  it('has the output tokens a second of those with output: half of them, and 95 of 100, are at least as fast', () => {
+    const rows = Array.from({ length: 100 }, (_, index) =>
+      sampleRow('a', { settledAt: 1, outputTokens: index, durationMs: 2000 }),
+    )
+    const [bucket] = latencyBuckets(
+      [...rows, sampleRow('b', { settledAt: 1, outputTokens: 9, durationMs: 0 })],
+      () => 0,
+    )
+    assert.deepEqual(bucket?.tokensPerSecond, { p50: 25, p95: 2.5 })
+    const [silent] = latencyBuckets([sampleRow('c', { settledAt: 1, outputTokens: 0, durationMs: 5 })], () => 0)
+    assert.deepEqual(silent?.tokensPerSecond, { p50: null, p95: null })
+  })
 })
 
 describe('the rates of a price version', () => {

@@ -18,6 +18,7 @@ interface Report {
   readonly codes: readonly { error_code: string; http_status: number; requests: number; series: readonly object[] }[]
   readonly groups: readonly Group[]
   readonly newest: readonly Newest[]
+  readonly next: string | null
 }
 
 interface Group {
@@ -223,6 +224,25 @@ describe('[X5] requests that were refused', () => {
     assert.equal((await refusedOfAll(weir, `?key=${made.id}`)).total, 1)
     const past = await refusedOfAll(weir, '?from=2026-01-01&to=2026-01-01')
     assert.deepEqual([past.unit, past.total, past.newest.length], ['hour', 0, 0])
+    // By model, status and time of day, page by page.
+    const { newest: both } = await refusedOf(weir)
+    const [later, earlier] = both
+    assert.ok(later && earlier)
+    const page = await refusedOf(weir, '?limit=1')
+    assert.deepEqual([page.newest, page.total], [[later], 2])
+    const next = await refusedOf(weir, `?limit=1&before=${page.next}`)
+    assert.deepEqual([next.newest, next.next], [[earlier], null])
+    assert.deepEqual(
+      (await refusedOf(weir, '?status=404')).newest.map(({ http_status }) => http_status),
+      [404],
+    )
+    assert.deepEqual((await refusedOf(weir, '?model=none')).newest, [])
+    assert.deepEqual((await refusedOf(weir, `?to=${earlier.at}`)).newest, [])
+    const since = await refusedOf(weir, `?from=${later.at}&to=${new Date(Date.parse(later.at) + 1).toISOString()}`)
+    assert.ok(since.newest.some(({ request_id: id }) => id === later.request_id))
+    for (const query of ['before=x', 'from=noon', 'status=99']) {
+      assert.equal((await weir.call(`/usage/refused?${query}`)).status, 400, query)
+    }
     assert.equal((await weir.call('/usage/refused?code=nothing')).status, 400)
   })
 

@@ -175,10 +175,10 @@ describe('a list of requests', () => {
 
   it('is a page of 50, starting where the page before ended', async () => {
     const { made, query } = await list({}, { settledAt: 5, requestId: 'r-1' })
-    assert.deepEqual([query['limit'], query['before'], query['onlyFailed']], [50, undefined, false])
+    assert.deepEqual([query['limit'], query['before'], query['outcome']], [50, undefined, undefined])
     assert.equal(made.next, '5_r-1')
     const later = await list({ before: made.next, limit: 7, outcome: 'failed', model: 'm', key: '' })
-    assert.deepEqual([later.query['limit'], later.query['onlyFailed']], [7, true])
+    assert.deepEqual([later.query['limit'], later.query['outcome']], [7, 'failed'])
     assert.deepEqual([later.query['model'], later.query['keyId']], ['m', undefined])
     assert.deepEqual(later.query['before'], { settledAt: 5, requestId: 'r-1' })
     assert.equal(later.made.next, null)
@@ -202,6 +202,7 @@ describe('how long requests took', () => {
     model,
     keyId: `key of ${model}`,
     outcome: 'completed',
+    outputTokens: 0,
     queueWaitMs: 1,
     firstTokenMs: 2,
     durationMs: 3,

@@ -7,7 +7,6 @@ import { turn } from '../support/hand-clock.ts'
 /** Everything that reads rows of the ledger, or sums of them. */
 const READS = [
   'recentRequests',
-  'newestRequests',
   'sampledRequests',
   'usageOverTime',
   'groupsOverTime',

@@ -195,7 +195,7 @@ describe('a chart', () => {
     await visitor.go(`/usage?from=${day}&to=${day}`)
     const cost = page.locator('.figures').getByText('0.00356¢', { exact: true })
     assert.equal(await cost.getAttribute('title'), 'A$0.0000356')
-    await page.getByText('0.00356¢ in all; most for baai/embed, 0.00356¢.').waitFor()
+    await page.getByText('0.00356¢ in all.').waitFor()
     // One point: a bar, and a time that says from how much it was measured.
     await page.getByText('From the one request of this period.').waitFor()
     const numbers = (await numbersOf('Cost')).filter(([, value]) => value === '0.00356¢')

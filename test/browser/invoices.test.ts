@@ -1,18 +1,46 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { SMTPServer } from 'smtp-server'
 import { assertAccessible } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage } from '../support/console-stage.ts'
+import { eventually } from '../support/waiting.ts'
 import { copyToLastMonth, lastMonth, useLastMonth } from '../support/last-month.ts'
 
 let stage: ConsoleStage
+let mailbox: SMTPServer
+const recipients: string[] = []
 
 before(async () => {
-  stage = await consoleStage({ seller: { name: 'Example Pty Ltd', abn: '51824753556' } })
+  mailbox = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData(stream, { envelope }, done) {
+      stream.resume()
+      stream.on('end', () => {
+        recipients.push(...envelope.rcptTo.map(({ address }) => address))
+        done()
+      })
+    },
+  })
+  mailbox.listen(0, '127.0.0.1')
+  await once(mailbox.server, 'listening')
+  const { port } = mailbox.server.address() as AddressInfo
+  stage = await consoleStage({
+    seller: { name: 'Example Pty Ltd', abn: '51824753556' },
+    smtp: { host: '127.0.0.1', port, from: 'invoices@example.com' },
+  })
   stage.engine.script = { promptTokens: 8000 }
   await (await stage.weir.chat({})).text()
   await copyToLastMonth(stage.weir, 5)
 })
-after(() => stage.stop())
+after(async () => {
+  await stage.stop()
+  await new Promise<void>((done) => {
+    mailbox.close(done)
+  })
+})
 
 describe('an invoice that the operator issues', () => {
   it('is the one that was previewed, after a confirmation; a changed field clears the preview', async () => {
@@ -59,6 +87,31 @@ describe('an invoice that the operator issues', () => {
     assert.deepEqual(await issued(), ['INV-000001'])
     assert.equal(await issue.count(), 0)
     assert.deepEqual(page.problems, [])
+    await context.close()
+  })
+
+  it('is sent by e-mail once the buyer has an address, and again', async () => {
+    const { page, context, go } = await stage.operator()
+    await go('/invoices/INV-000001')
+    await page.getByText('Not sent by e-mail.').waitFor()
+    const send = page.getByRole('button', { name: 'Send by e-mail' })
+    await send.click()
+    await page.getByRole('alert').getByText('e-mail').waitFor()
+    await assertAccessible(page)
+    assert.deepEqual(recipients, [])
+    await stage.weir.admin('PATCH', '/admin/v1/workspaces/default', { buyer: { email: 'accounts@acme.example' } })
+    await send.click()
+    await page.getByText(/^(Waits to be sent|Sent) to accounts@acme\.example/).waitFor()
+    await eventually('the e-mail has arrived', () => recipients.length === 1)
+    await eventually('the page has read that it was sent', async () => {
+      await go('/invoices/INV-000001')
+      await page.getByRole('button', { name: 'Send again' }).waitFor()
+      return (await page.getByText(/^Sent to accounts@acme\.example on /).count()) === 1
+    })
+    await page.getByRole('button', { name: 'Send again' }).click()
+    await eventually('the second e-mail has arrived', () => recipients.length === 2)
+    await assertAccessible(page)
+    await stage.weir.admin('PATCH', '/admin/v1/workspaces/default', { buyer: { email: null } })
     await context.close()
   })
 

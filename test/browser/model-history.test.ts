@@ -13,7 +13,7 @@ describe('the page of a model', () => {
   })
   after(() => stage.stop())
 
-  const charts = ['Requests', 'Cost', 'First token', 'Whole request', 'Queue wait', 'Failed']
+  const charts = ['Requests', 'Cost', 'First token', 'Whole request', 'Queue wait', 'Speed', 'Failed']
 
   it('has limits, prices, and the history of its requests for a workspace', async () => {
     const { page, context, go } = await stage.visitor()
@@ -24,6 +24,12 @@ describe('the page of a model', () => {
     await assertAccessible(page)
     await page.getByRole('region', { name: 'Queue wait' }).getByRole('button', { name: 'Show numbers' }).click()
     await page.getByRole('region', { name: 'Queue wait, in numbers' }).getByText(/ ms$/).first().waitFor()
+    await page.getByRole('region', { name: 'Speed' }).getByRole('button', { name: 'Show numbers' }).click()
+    await page
+      .getByRole('region', { name: 'Speed, in numbers' })
+      .getByText(/^[\d,.]+ tokens\/s$/)
+      .first()
+      .waitFor()
     await page.getByRole('button', { name: '7 days' }).click()
     await page.waitForURL(/models\/meta\/test-8b\?days=7/)
     await page.getByRole('region', { name: 'Queue wait', exact: true }).waitFor()
@@ -43,7 +49,10 @@ describe('the page of a model', () => {
     await facts.getByText('8,192 tokens').waitFor()
     await page.getByRole('region', { name: 'meta/test-8b' }).getByText('100,000 tokens').waitFor()
     for (const title of charts) await page.getByRole('region', { name: title, exact: true }).waitFor()
-    await page.getByText(/; most for default, /).waitFor()
+    await page
+      .getByText(/ in all\.$/)
+      .first()
+      .waitFor()
     await assertAccessible(page)
     await page.goto(`${stage.weir.adminUrl}/console/models/no/such`)
     await page.getByText('The catalog has no model "no/such".').waitFor()

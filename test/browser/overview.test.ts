@@ -104,7 +104,14 @@ describe('the overview of the operator', () => {
       await health.getByText(text).first().waitFor()
     }
     const figures = page.locator('.figures')
-    for (const label of ['In flight', 'Waiting', 'Requests today', 'Refused today', 'Failed', 'Cost this month']) {
+    for (const label of [
+      'In flight',
+      'Waiting',
+      'Requests today',
+      'Refused today',
+      'Failed today',
+      'Cost this month',
+    ]) {
       await figures.getByText(label, { exact: true }).waitFor()
     }
     for (const title of ['Load', 'Requests today']) await page.locator(`.chart[aria-label="${title}"] canvas`).waitFor()

@@ -17,6 +17,14 @@ after(async () => {
   await stage.stop()
 })
 
+/** A day and a minute in Sydney, as fields take them: so many minutes from now. */
+const sydneyIn = (minutes: number): string =>
+  new Date(Date.now() + minutes * 60_000).toLocaleString('sv-SE', {
+    timeZone: 'Australia/Sydney',
+    dateStyle: 'short',
+    timeStyle: 'short',
+  })
+
 async function refused(body: object, key?: string | null): Promise<string> {
   const response = await stage.weir.chat(body, key === undefined ? {} : { key })
   await response.text()
@@ -109,7 +117,6 @@ describe('[X4, X5] why requests failed', () => {
       .waitFor()
     await assertAccessible(page)
     const settled = page.getByRole('region', { name: 'Settled requests' })
-    await settled.getByText('Of all workspaces, those that did not complete').waitFor()
     await settled.getByRole('row').filter({ hasText: 'context_length_exceeded' }).first().waitFor()
     await page.getByLabel('Workspace', { exact: true }).fill('default')
     await page.getByRole('button', { name: 'Search', exact: true }).click()
@@ -137,7 +144,7 @@ describe('[X4, X5] why requests failed', () => {
     await newest.getByText('invalid_value').first().waitFor()
     await assertAccessible(page)
     const search = async (): Promise<void> => page.getByRole('button', { name: 'Search', exact: true }).click()
-    await page.getByLabel('Only requests that did not complete').check()
+    await page.getByLabel('Outcome').selectOption('any but completed')
     await search()
     await settled.getByText('completed', { exact: true }).first().waitFor({ state: 'hidden' })
     await settled.getByText('engine failed').first().waitFor()
@@ -151,10 +158,43 @@ describe('[X4, X5] why requests failed', () => {
     assert.equal(await page.getByLabel('Error code').inputValue(), 'invalid_value', 'the search is in the address')
     await page.getByRole('button', { name: 'Clear' }).click()
     await page.getByRole('combobox', { name: 'Model' }).fill('none/such')
-    await page.getByLabel('From').fill('2026-01-01')
+    await page.getByLabel('From', { exact: true }).fill('2026-01-01')
     await search()
     await page.getByText('No request fits').waitFor()
     await page.getByText('No refused request fits').waitFor()
     await assertAccessible(page)
+  })
+
+  it('searches all workspaces of an operator by time of day, and links the failures of today to the search', async () => {
+    stage.engine.script = { tokens: ['fine'] }
+    await (await stage.weir.chat({})).text()
+    const { page, go } = operator
+    await go('/requests')
+    const settled = page.getByRole('region', { name: 'Settled requests' })
+    await settled.getByText('completed', { exact: true }).first().waitFor()
+    const search = async (fromMinutes: number, toMinutes: number): Promise<void> => {
+      for (const [field, minutes] of [
+        ['From', fromMinutes],
+        ['To', toMinutes],
+      ] as const) {
+        const [day = '', time = ''] = sydneyIn(minutes).split(' ')
+        await page.getByLabel(field, { exact: true }).fill(day)
+        await page.getByLabel(`${field} time`).fill(time)
+      }
+      await page.getByRole('button', { name: 'Search', exact: true }).click()
+    }
+    await search(-30, 1)
+    await page.waitForURL(/to_time=/)
+    await settled.getByText('completed', { exact: true }).first().waitFor()
+    await search(-12 * 60, -12 * 60 + 1)
+    await settled.getByText('No request fits').waitFor()
+    await page.getByText(/Nothing was refused in this period|No refused request fits/).waitFor()
+    await assertAccessible(page)
+    await go('')
+    await page.getByText('Failed today').waitFor()
+    await page.locator('a[href*="outcome=failed"]').click()
+    await page.waitForURL(/outcome=failed/)
+    await settled.getByText('engine failed').first().waitFor()
+    assert.equal(await settled.getByText('completed', { exact: true }).count(), 0)
   })
 })

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { SMTPServer } from 'smtp-server'
 import { emailSchedule, isFinalRefusal, smtpTransport } from '../../src/delivery/smtp-transport.ts'
 import type { SmtpServer } from '../../src/shared/smtp-server.ts'
 
@@ -58,5 +63,86 @@ describe('the connection to an SMTP server', () => {
     const minutes = emailSchedule.pausesMs.map((ms) => ms / 60_000)
     assert.deepEqual(minutes, [1, 5, 30, 120, 720, 720, 720, 720, 720])
     assert.equal(emailSchedule.leaseMs, 600_000)
+  })
+})
+
+/** The certificates are for 127.0.0.1 and signed by themselves, so each is trusted only where a test says so. */
+describe('an e-mail over TLS', () => {
+  const fixture = (name: string): string =>
+    readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url), 'utf8')
+  const trusted = getCACertificates('default')
+  const received: { readonly text: string; readonly isEncrypted: boolean }[] = []
+  const servers: SMTPServer[] = []
+  const ports: Record<'tls' | 'starttls' | 'plain', number> = { tls: 0, starttls: 0, plain: 0 }
+
+  before(async () => {
+    setDefaultCACertificates([...trusted, fixture('first.cert')])
+    const pair = { cert: fixture('first.cert'), key: fixture('first.key') }
+    ports.tls = await mailbox({ ...pair, secure: true })
+    ports.starttls = await mailbox(pair)
+    ports.plain = await mailbox({ disabledCommands: ['STARTTLS'] })
+  })
+  after(async () => {
+    setDefaultCACertificates(trusted)
+    await Promise.all(servers.map((it) => new Promise<void>((done) => it.close(() => done()))))
+  })
+
+  async function mailbox(options: object): Promise<number> {
+    const server = new SMTPServer({
+      ...options,
+      authOptional: true,
+      onData(stream, session, done) {
+        let text = ''
+        stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
+        stream.on('end', () => {
+          received.push({ text, isEncrypted: session.secure })
+          done()
+        })
+      },
+    })
+    // Callers that refuse the certificate break the connection.
+    server.on('error', () => {})
+    servers.push(server)
+    server.listen(0, '127.0.0.1')
+    await once(server.server, 'listening')
+    return (server.server.address() as AddressInfo).port
+  }
+
+  async function send(encryption: 'tls' | 'starttls', port: number, host = '127.0.0.1'): Promise<unknown> {
+    const server = { host, port, encryption, from: 'weir@example.com', replyTo: undefined, login: () => undefined }
+    const message = {
+      from: 'weir@example.com',
+      to: 'accounts@acme.example',
+      subject: 'Invoice',
+      text: `by ${encryption}`,
+    }
+    return smtpTransport(server).sendMail(message)
+  }
+
+  for (const encryption of ['tls', 'starttls'] as const) {
+    it(`is encrypted with ${encryption}`, async () => {
+      await send(encryption, ports[encryption])
+      const { text, isEncrypted } = received.at(-1) ?? {}
+      assert.match(text ?? '', new RegExp(`by ${encryption}`))
+      assert.equal(isEncrypted, true)
+    })
+
+    it(`is not sent with ${encryption} to a server whose certificate is not trusted, or is of another host`, async () => {
+      const count = received.length
+      await assert.rejects(send(encryption, ports[encryption], 'localhost'), /does not match|altnames/)
+      setDefaultCACertificates([...trusted, fixture('second.cert')])
+      try {
+        await assert.rejects(send(encryption, ports[encryption]), /self-signed certificate/)
+      } finally {
+        setDefaultCACertificates([...trusted, fixture('first.cert')])
+      }
+      assert.equal(received.length, count)
+    })
+  }
+
+  it('is not sent to a server that offers no encryption', async () => {
+    const count = received.length
+    await assert.rejects(send('starttls', ports.plain), /STARTTLS|TLS/i)
+    assert.equal(received.length, count)
   })
 })

@@ -210,7 +210,6 @@ const everyAsk = (): readonly Ask[] => [
     operation: 'get /admin/v1/reports/latency',
     path: () => '/admin/v1/reports/latency?from=2026-11-01&to=2026-11-30&model=meta/test-8b',
   },
-  { operation: 'get /admin/v1/reports/newest' },
   { operation: 'get /admin/v1/health' },
   { operation: 'get /admin/v1/requests', path: () => '/admin/v1/requests?workspace=default' },
   { operation: 'get /admin/v1/audit-log' },

@@ -283,39 +283,55 @@ describe('the API of the console', () => {
     }
   })
 
-  it("lists an operator's requests of a workspace or a key; of all, only those that failed have an index", async () => {
-    const list = async (query: string) => {
-      const { data } = (await (await weir.admin('GET', `/admin/v1/requests?limit=200&${query}`)).json()) as {
-        data: { outcome: string; workspace: string; key_id: string }[]
-      }
-      return data
+  it("lists an operator's requests of all workspaces, by workspace, key, model, outcome, status and time in any combination", async () => {
+    interface Found {
+      readonly data: readonly Record<'outcome' | 'workspace' | 'key_id' | 'model' | 'settled' | 'request_id', string>[]
+      readonly next: string | null
     }
-    const own = await list('workspace=default')
-    assert.equal(own.length, 200)
-    assert.ok(own.some(({ outcome }) => outcome === 'completed'))
-    const [{ key_id: key } = { key_id: '' }] = own
-    for (const row of await list('')) assert.ok(row.outcome !== 'completed' && row.workspace === 'default')
+    const page = async (query: string): Promise<Found> =>
+      (await (
+        await weir.admin('GET', `/admin/v1/requests?${query.includes('limit=') ? '' : 'limit=200&'}${query}`)
+      ).json()) as Found
+    const list = async (query: string) => (await page(query)).data
+    const all = await list('')
+    assert.equal(all.length, 200)
+    assert.ok(all.some(({ outcome }) => outcome === 'completed') && all.some(({ outcome }) => outcome !== 'completed'))
+    assert.deepEqual(await list('workspace=default'), all, 'the only workspace so far')
+    const [newest] = all
+    assert.ok(newest)
+    const { key_id: key } = newest
     const ofKey = await list(`key=${key}`)
     assert.ok(ofKey.length > 0 && ofKey.every((row) => row.key_id === key))
+    const ofModel = await list('model=baai/embed')
+    assert.ok(ofModel.length > 0 && ofModel.every(({ model }) => model === 'baai/embed'))
+    const failed = await list('outcome=failed&status=502')
+    assert.ok(failed.length > 0 && failed.every(({ outcome }) => outcome === 'engine_failed'))
+    assert.deepEqual(await list('outcome=engine_failed'), failed)
+    const completed = await list('outcome=completed&model=baai/embed')
+    assert.ok(completed.length > 0 && completed.every((it) => it.outcome === 'completed' && it.model === 'baai/embed'))
+    assert.deepEqual(await list('outcome=caller_left'), [])
+    // To the millisecond, and the end is not included.
+    const until = await page(`to=${newest.settled}`)
+    assert.ok(until.data.every(({ settled }) => settled < newest.settled))
+    const since = await list(`from=${newest.settled}&to=2100-01-01`)
+    assert.ok(since.length > 0 && since.every(({ settled }) => settled === newest.settled))
+    // No failure is left out, however many there are.
+    const paged: string[] = []
+    for (let before = ''; ;) {
+      const { data, next } = await page(`outcome=failed&limit=3${before}`)
+      paged.push(...data.map(({ request_id: id }) => id))
+      if (next === null) break
+      before = `&before=${next}`
+    }
+    assert.deepEqual(
+      paged,
+      failed.map(({ request_id: id }) => id),
+    )
     for (const query of ['workspace=none', 'key=none']) {
       assert.equal((await weir.admin('GET', `/admin/v1/requests?${query}`)).status, 404, query)
     }
-  })
-
-  it('lists the newest requests of all workspaces for the operator, by workspace, model and outcome', async () => {
-    const newest = async (query: string) => {
-      const response = await weir.admin('GET', `/admin/v1/reports/newest${query}`)
-      return ((await response.json()) as { data: { workspace: string; model: string; outcome: string }[] }).data
-    }
-    assert.equal((await newest('')).length, 50)
-    assert.equal((await newest('?limit=3')).length, 3)
-    assert.deepEqual([...new Set((await newest('?workspace=default')).map((it) => it.workspace))], ['default'])
-    assert.deepEqual([...new Set((await newest('?model=baai/embed')).map((it) => it.model))], ['baai/embed'])
-    const failed = await newest('?outcome=failed')
-    assert.ok(failed.length > 0 && failed.every(({ outcome }) => outcome !== 'completed'))
-    for (const query of ['?limit=0', '?limit=201', '?outcome=completed', '?workspace=none']) {
-      const { status } = await weir.admin('GET', `/admin/v1/reports/newest${query}`)
-      assert.ok(status === 400 || status === 404, query)
+    for (const query of ['outcome=none', 'from=yesterday', 'before=x']) {
+      assert.equal((await weir.admin('GET', `/admin/v1/requests?${query}`)).status, 400, query)
     }
   })
 

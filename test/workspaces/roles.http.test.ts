@@ -84,7 +84,7 @@ const without = (routes: readonly Route[], allowed: readonly string[]): readonly
 const reading = ['previewCatalog', 'previewInvoice', 'simulateLimits']
 const viewer = [...idsOf(operatorRoutes.filter(({ method }) => method === 'GET')), ...reading]
 const finance = [
-  'usageReport latencyReport newestRequests listRequests listUsage listCacheUse listRefused getUsage',
+  'usageReport latencyReport listRequests listUsage listCacheUse listRefused getUsage',
   'listInvoices getInvoice previewInvoice listDrafts reconcile listWorkspaces getWorkspace listWorkspacePrices',
   'issueInvoice issueDrafts creditInvoice recordPayment removePayment sendInvoice',
 ].flatMap((ids) => ids.split(' '))

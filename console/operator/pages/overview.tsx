@@ -19,7 +19,7 @@ const SHOWN = 5
 const NOTICES_SHOWN = 4
 /** Sums of the month change slowly, and cost more. */
 const SLOWER = 6
-const ENDINGS_COUNTED = 200
+const FAILURES_COUNTED = 200
 
 export function OverviewPage() {
   const stream = live.use()
@@ -29,15 +29,16 @@ export function OverviewPage() {
     async (signal) => {
       const today = sydneyDate(Date.now())
       const period = { from: today, to: today }
-      const [health, engines, replicas, report, refused, newest] = await Promise.all([
+      const [health, engines, replicas, report, refused, newest, failed] = await Promise.all([
         api('operatorHealth', { signal }),
         api('listEngines', { signal }),
         api('listReplicas', { signal }),
         api('usageReport', { query: { ...period, group_by: 'model' }, signal }),
         api('listRefused', { query: { ...period, limit: 1 }, signal }),
-        api('newestRequests', { query: { limit: ENDINGS_COUNTED }, signal }),
+        api('listRequests', { query: { limit: 1 }, signal }),
+        api('listRequests', { query: { ...period, outcome: 'failed', limit: FAILURES_COUNTED }, signal }),
       ])
-      return { health, engines: engines.data, replicas, report, refused, newest: newest.data }
+      return { health, engines: engines.data, replicas, report, refused, isUsed: newest.data.length > 0, failed }
     },
     [reload],
   )
@@ -65,9 +66,9 @@ export function OverviewPage() {
       <PageHead title="Overview" about="Days are days in Sydney. Amounts exclude GST." />
       <Stale is={stream.isStale} />
       <Ready of={now} shape="report">
-        {({ health, engines, replicas, report, refused, newest }) => (
+        {({ health, engines, replicas, report, refused, isUsed, failed }) => (
           <>
-            {newest.length === 0 && month.state === 'ready' ? (
+            {!isUsed && month.state === 'ready' ? (
               <FirstSteps models={engines.length} workspaces={month.data.workspaces} hasKey={month.data.hasKey} />
             ) : null}
             <NeedsAttention
@@ -88,9 +89,11 @@ export function OverviewPage() {
               of={[
                 ['Refused today', count(refused.total)],
                 [
-                  'Failed',
-                  count(newest.filter(({ outcome }) => outcome !== 'completed').length),
-                  newest.length === 0 ? '' : `of the last ${count(newest.length)}`,
+                  'Failed today',
+                  <a key="failed" href={`/console/requests?outcome=failed&from=${sydneyDate(Date.now())}`}>
+                    {count(failed.data.length)}
+                    {failed.next === null ? '' : '+'}
+                  </a>,
                 ],
                 ['Cost today', <Amount key="today" of={report.total.amount} />],
                 ['Cost this month', month.state === 'ready' ? <Amount key="month" of={month.data.total} /> : '…'],

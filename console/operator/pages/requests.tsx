@@ -1,9 +1,8 @@
 import { useData } from '../../shared/data.ts'
-import { sydneyDate } from '../../shared/format.ts'
 import { Field } from '../../shared/form.tsx'
 import { PageHead } from '../../shared/parts.tsx'
 import { REFUSED_SHOWN, RefusedSection, type RefusedGroup, type RefusedRequest } from '../../shared/refused.tsx'
-import { fitting, FoundRequests, givenOf, refusedQuery, SearchForm, useSearch } from '../../shared/request-finder.tsx'
+import { FoundRequests, givenOf, refusedQuery, SearchForm, useSearch } from '../../shared/request-finder.tsx'
 import { RequestPage as Page, RequestSearch } from '../../shared/request.tsx'
 import { api } from '../api.ts'
 import { workspacePath } from '../paths.ts'
@@ -11,8 +10,6 @@ import { WorkspaceField } from '../workspace-field.tsx'
 
 /** Requests of all workspaces or one, settled and refused, and one by its id. */
 
-const DAY_MS = 86_400_000
-const DAYS_BY_DEFAULT = 7
 /** A dedicated lane has the name of its workspace after that of the model. */
 const modelOf = ({ lane }: { lane: string }): string => lane.split('@', 1)[0] ?? lane
 
@@ -20,11 +17,6 @@ export function RequestsPage() {
   const [search, show] = useSearch()
   const models = useData(async (signal) => (await api('listQueues', { signal })).lanes.map(modelOf))
   const given = givenOf(search)
-  const isOfAll = search.workspace === '' && search.key === ''
-  const period = {
-    from: search.from || sydneyDate(Date.now() - (DAYS_BY_DEFAULT - 1) * DAY_MS),
-    to: search.to || sydneyDate(Date.now()),
-  }
   return (
     <>
       <PageHead title="Requests" about="Find a request by its id, or by who sent it, its model, outcome and time.">
@@ -56,12 +48,7 @@ export function RequestsPage() {
         }}
       />
       <section class="stack" aria-labelledby="settled">
-        <div>
-          <h2 id="settled">Settled requests</h2>
-          {isOfAll ? (
-            <p class="soft">Of all workspaces, those that did not complete. Name a workspace or a key to see all.</p>
-          ) : null}
-        </div>
+        <h2 id="settled">Settled requests</h2>
         <FoundRequests
           search={search}
           load={(before, signal) =>
@@ -71,11 +58,17 @@ export function RequestsPage() {
         />
       </section>
       <RefusedSection
-        load={async (signal) => {
-          const whose = search.workspace === '' ? {} : { workspace: search.workspace }
-          const report = await api('listRefused', { query: { ...refusedQuery(search), ...whose, ...period }, signal })
-          return { ...report, newest: fitting(search, report.newest).slice(0, REFUSED_SHOWN) }
-        }}
+        load={(before, signal) =>
+          api('listRefused', {
+            query: {
+              limit: REFUSED_SHOWN,
+              ...refusedQuery(search),
+              ...(search.workspace === '' ? {} : { workspace: search.workspace }),
+              ...(before === undefined ? {} : { before }),
+            },
+            signal,
+          })
+        }
         dependencies={[search]}
         whose={{ title: 'Sent by', cell: (it) => <Sender of={it} /> }}
       />
@@ -102,7 +95,15 @@ function Sender({ of: { workspace, key_id } }: { of: Sent }) {
   return (
     <>
       <a href={workspacePath(workspace)}>{workspace}</a>
-      <div class="small soft unbroken">{key_id === null ? 'other keys' : <code>{key_id}</code>}</div>
+      <div class="small soft">
+        {key_id === null ? (
+          'other keys'
+        ) : (
+          <code class="short-id" title={key_id}>
+            {key_id}
+          </code>
+        )}
+      </div>
     </>
   )
 }

@@ -116,7 +116,12 @@ function Keys({ of: keys }: { of: Answer<'keys'>['data'] }) {
         rows={most.slice(0, KEYS_SHOWN)}
         keyOf={({ id }) => id}
         columns={[
-          { title: 'Key', cell: ({ redacted, name }) => name ?? <code class="small">{redacted}</code> },
+          {
+            title: 'Key',
+            cell: ({ id, redacted, name }) => (
+              <a href={`/console/requests?key=${id}`}>{name ?? <code class="small">{redacted}</code>}</a>
+            ),
+          },
           { title: 'Last used', cell: (key) => ago(key.last_used_at) },
           { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
           { title: 'Cost', isNumber: true, cell: ({ amount }) => <Amount of={amount} /> },

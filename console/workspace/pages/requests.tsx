@@ -1,8 +1,8 @@
 import { useData } from '../../shared/data.ts'
 import { Field } from '../../shared/form.tsx'
 import { PageHead } from '../../shared/parts.tsx'
-import { NewestRefused } from '../../shared/refused.tsx'
-import { fitting, FoundRequests, givenOf, refusedQuery, SearchForm, useSearch } from '../../shared/request-finder.tsx'
+import { NewestRefused, REFUSED_SHOWN } from '../../shared/refused.tsx'
+import { FoundRequests, givenOf, refusedQuery, SearchForm, useSearch } from '../../shared/request-finder.tsx'
 import { RequestPage as Page, RequestSearch } from '../../shared/request.tsx'
 import { api } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
@@ -57,8 +57,11 @@ export function RequestsPage() {
         columns={[{ title: 'Key', cell: (row) => <span class="name-cell">{nameOf(row.key_id)}</span> }]}
       />
       <NewestRefused
-        load={async (signal) =>
-          fitting(search, (await api('usageRefused', { query: refusedQuery(search), signal })).newest)
+        load={(before, signal) =>
+          api('usageRefused', {
+            query: { limit: REFUSED_SHOWN, ...refusedQuery(search), ...(before === undefined ? {} : { before }) },
+            signal,
+          })
         }
         dependencies={[search]}
         whose={{ title: 'Key', cell: ({ key_id: id }) => (id === null ? 'no valid key' : nameOf(id)) }}

@@ -117,9 +117,15 @@ export function UsagePage() {
         <RequestsTable filter={shown} />
       </section>
       <RefusedSection
-        load={(signal) =>
+        load={(before, signal) =>
           api('usageRefused', {
-            query: { from, to, limit: REFUSED_SHOWN, ...(filter === 'key' && only !== '' ? { key: only } : {}) },
+            query: {
+              from,
+              to,
+              limit: REFUSED_SHOWN,
+              ...(filter === 'key' && only !== '' ? { key: only } : {}),
+              ...(before === undefined ? {} : { before }),
+            },
             signal,
           })
         }
@@ -130,12 +136,12 @@ export function UsagePage() {
   )
 }
 
-/** Names of keys. Those that several keys have are followed by the end of the id. */
+/** Names of keys, or what is known of a key without one. Those that several keys have are followed by the end of the id. */
 function distinct(keys: Answer<'keys'>['data']): readonly (readonly [id: string, name: string])[] {
   const named = Map.groupBy(keys, ({ name }) => name)
-  return keys.map(({ id, name }) => [
+  return keys.map(({ id, name, redacted }) => [
     id,
-    name === null ? id : (named.get(name)?.length ?? 0) > 1 ? `${name} (…${id.slice(-4)})` : name,
+    name === null ? redacted : (named.get(name)?.length ?? 0) > 1 ? `${name} (…${id.slice(-4)})` : name,
   ])
 }
 

@@ -74,10 +74,12 @@ export function refusalQueries(database: Database): RefusalStore {
         requests: Number(row['requests']),
       }))
     },
-    async refusedRequests({ limit, ...selection }) {
-      const { where, values } = filterOf(selection, 'at')
-      const sql = `SELECT * FROM refused_requests WHERE ${where} ORDER BY at DESC, request_id DESC LIMIT ?`
-      return (await readRows(database, sql, ...values, limit)).map(toRefusal)
+    async refusedRequests({ limit, before, model, httpStatus, ...selection }) {
+      const { where, values } = filterOf(selection, 'at', { model, http_status: httpStatus })
+      const place = before ? ' AND (at, request_id) < (?, ?)' : ''
+      const sql = `SELECT * FROM refused_requests WHERE ${where}${place} ORDER BY at DESC, request_id DESC LIMIT ?`
+      const after = before ? [before.at, before.requestId] : []
+      return (await readRows(database, sql, ...values, ...after, limit)).map(toRefusal)
     },
     async refusedRequest(requestId) {
       const [row] = await readRows(database, 'SELECT * FROM refused_requests WHERE request_id = ?', requestId)
@@ -130,10 +132,13 @@ function requestValues(it: Refusal): Values {
   ]
 }
 
-function filterOf(selection: RefusedQuery, time: 'hour' | 'at'): { where: string; values: Values } {
-  const { workspaceId, keyId, code, from, to } = selection
-  const given = Object.entries({ workspace_id: workspaceId, key_id: keyId, code }).flatMap(([column, value]) =>
-    value === undefined ? [] : [[column, value] as const],
+function filterOf(
+  { workspaceId, keyId, code, from, to }: RefusedQuery,
+  time: 'hour' | 'at',
+  others: Readonly<Record<string, string | number | undefined>> = {},
+): { where: string; values: Values } {
+  const given = Object.entries({ workspace_id: workspaceId, key_id: keyId, code, ...others }).flatMap(
+    ([column, value]) => (value === undefined ? [] : [[column, value] as const]),
   )
   return {
     where: [...given.map(([column]) => `${column} = ?`), `${time} >= ?`, `${time} < ?`].join(' AND '),

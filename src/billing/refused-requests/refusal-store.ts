@@ -11,13 +11,22 @@ export interface RefusedQuery {
   readonly to: number
 }
 
+/** Which of the requests that are kept, over [from, to) to the millisecond. */
+export interface RefusedRequestsQuery extends RefusedQuery {
+  readonly model?: string | undefined
+  readonly httpStatus?: number | undefined
+  readonly limit: number
+  /** Only what was refused before this one. */
+  readonly before?: { readonly at: number; readonly requestId: string } | undefined
+}
+
 export interface RefusalReads {
   /** In chronological order. */
   refusedOverTime(query: RefusedQuery): Promise<readonly Pick<RefusedHour, 'hour' | 'code' | 'requests'>[]>
   /** The largest first. */
   refusedGroups(query: RefusedQuery & { readonly limit: number }): Promise<readonly RefusedGroup[]>
   /** The newest first, as far as they are kept. */
-  refusedRequests(query: RefusedQuery & { readonly limit: number }): Promise<readonly Refusal[]>
+  refusedRequests(query: RefusedRequestsQuery): Promise<readonly Refusal[]>
   /** undefined: it was not refused, or is no longer kept. */
   refusedRequest(requestId: string): Promise<Refusal | undefined>
 }

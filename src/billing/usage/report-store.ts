@@ -1,12 +1,10 @@
-import type { LedgerRow, UsageFilter } from '../../ledger/rows.ts'
+import type { LedgerRow, Outcome, UsageFilter } from '../../ledger/rows.ts'
 import type { UsageSums } from './usage-sums.ts'
 
 /** Reports for people: the newest requests, and usage over time. */
 export interface ReportStore {
   /** One page of requests settled in [from, to), the newest first. Reads a limited number of rows. */
   recentRequests(query: RecentQuery): Promise<RecentPage>
-  /** The requests of all workspaces that were written last, the newest first. Reads a limited number of rows. */
-  newestRequests(query: NewestQuery): Promise<readonly LedgerRow[]>
   /** Requests from all over a period: the newest of each of its spans. Reads a limited number of rows of each. */
   sampledRequests(query: SampleQuery): Promise<readonly SampledRequest[]>
   /** Sums by hour or day, in chronological order. */
@@ -18,27 +16,19 @@ export interface ReportStore {
 }
 
 export interface RecentQuery extends UsageFilter {
-  /** undefined: all workspaces, but only requests that did not complete. */
+  /** undefined: all workspaces. */
   readonly workspaceId: string | undefined
   readonly from: number
   readonly to: number
   readonly limit: number
   /** Only what was settled before this row. */
   readonly before?: RowPlace | undefined
-  /** Only requests that did not complete. */
-  readonly onlyFailed?: boolean | undefined
+  /** Only requests that ended like this. failed: only those that did not complete. */
+  readonly outcome?: Outcome | 'failed' | undefined
   /** Only requests that ended with this status. */
   readonly httpStatus?: number | undefined
   /** Only requests that failed with this code. */
   readonly errorCode?: string | undefined
-}
-
-export interface NewestQuery {
-  readonly workspaceId?: string | undefined
-  readonly model?: string | undefined
-  readonly limit: number
-  /** Only requests that did not complete. */
-  readonly onlyFailed?: boolean | undefined
 }
 
 export interface RowPlace {
@@ -53,10 +43,10 @@ export interface RecentPage {
   readonly next: RowPlace | undefined
 }
 
-/** How long a request took, and whether it failed. */
+/** How long a request took and what it produced, and whether it failed. */
 export type SampledRequest = Pick<
   LedgerRow,
-  'model' | 'keyId' | 'outcome' | 'queueWaitMs' | 'firstTokenMs' | 'durationMs' | 'settledAt'
+  'model' | 'keyId' | 'outcome' | 'outputTokens' | 'queueWaitMs' | 'firstTokenMs' | 'durationMs' | 'settledAt'
 >
 
 export interface SampleQuery extends UsageFilter {

@@ -27,6 +27,7 @@ export const postgresSteps = [
   '0016-keys-with-spend-limit.sql',
   '0017-tokens-per-minute.sql',
   '0018-job-leases.sql',
+  '0019-find-requests.sql',
   '0022-service-tier.sql',
 ] as const
 

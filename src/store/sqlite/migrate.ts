@@ -33,6 +33,7 @@ export const sqliteSteps = [
   '0024-keys-with-spend-limit.sql',
   '0025-tokens-per-minute.sql',
   '0026-job-leases.sql',
+  '0027-find-requests.sql',
   '0030-service-tier.sql',
 ] as const
 

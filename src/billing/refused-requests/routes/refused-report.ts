@@ -1,8 +1,10 @@
 import { refusalView, refusedGroupView } from '../../usage/views.ts'
-import { errorCodes, statusOf } from '../../../shared/errors.ts'
+import { ApiError, errorCodes, statusOf } from '../../../shared/errors.ts'
+import { periodOf } from '../../../shared/period.ts'
 import { Type, type Static } from 'typebox'
 import { sydneyDate } from '../../../shared/money/sydney-time.ts'
-import type { RefusalReads } from '../refusal-store.ts'
+import type { RefusalReads, RefusedRequestsQuery } from '../refusal-store.ts'
+import type { Refusal } from '../refusals.ts'
 import { EXAMPLE_TIME, nullable } from '../../../server/common-schema.ts'
 import { reportPeriod, startAmong, timesIn } from '../../usage/routes/report-period.ts'
 import { requestIdDescription } from '../../usage/routes/usage-schema.ts'
@@ -16,10 +18,22 @@ const GROUPS_MAX = 200
 const NEWEST_MAX = 1000
 
 export const refusedQuery = Type.Object({
-  from: Type.Optional(Type.String({ description: 'The first day in Sydney; by default six days ago.' })),
-  to: Type.Optional(Type.String({ description: 'The last day in Sydney; by default today.' })),
+  from: Type.Optional(
+    Type.String({
+      description:
+        'A date in Sydney, by default six days ago; or a time such as 2026-11-01T00:00:00Z. Counts are of whole days.',
+    }),
+  ),
+  to: Type.Optional(
+    Type.String({ description: 'A date, which is included, by default today; or a time, which is not included.' }),
+  ),
   key: Type.Optional(Type.String({ description: 'Only requests with the key of this id.' })),
   code: Type.Optional(Type.Enum(errorCodes, { description: 'Only requests that were refused with this error code.' })),
+  model: Type.Optional(Type.String({ description: 'Of the newest ones: only requests for this model.' })),
+  status: Type.Optional(
+    Type.Integer({ minimum: 100, maximum: 599, description: 'Of the newest ones: only those with this HTTP status.' }),
+  ),
+  before: Type.Optional(Type.String({ description: "The 'next' of the previous page of the newest ones." })),
   request_id: Type.Optional(
     Type.String({ description: 'Only this request among the newest ones, whenever it came: an X-Request-Id.' }),
   ),
@@ -86,6 +100,10 @@ export function refusedReportSchema({ withWorkspaces }: { withWorkspaces: boolea
       }),
       { description: 'The newest first. Of each error code, the 20 newest of a workspace are kept, for 31 days.' },
     ),
+    next: nullable(
+      Type.String(),
+      "Send it as 'before' to get the next page of the newest ones. null on the last page.",
+    ),
   })
 }
 
@@ -97,16 +115,32 @@ export async function refusedReport(
   now: number,
   nameOf?: (workspaceId: string) => string | null,
 ): Promise<object> {
-  const to = parameters.to ?? sydneyDate(now)
-  const from = parameters.from ?? sydneyDate(now - (DAYS_BY_DEFAULT - 1) * DAY_MS)
-  const period = reportPeriod({ from, to })
+  const exact = periodOf({
+    from: parameters.from ?? sydneyDate(now - (DAYS_BY_DEFAULT - 1) * DAY_MS),
+    to: parameters.to ?? sydneyDate(now),
+  })
+  const period = reportPeriod({ from: sydneyDate(exact.from), to: sydneyDate(Math.max(exact.from, exact.to - 1)) })
   const times = timesIn(period)
-  const query = { workspaceId, keyId: parameters.key, code: parameters.code, from: period.from, to: period.to }
+  const query = {
+    workspaceId,
+    keyId: parameters.key || undefined,
+    code: parameters.code,
+    from: period.from,
+    to: period.to,
+  }
+  const limit = parameters.limit ?? 100
   const [hours, groups, newest] = await Promise.all([
     refusals.refusedOverTime(query),
     refusals.refusedGroups({ ...query, limit: GROUPS_MAX }),
     parameters.request_id === undefined
-      ? refusals.refusedRequests({ ...query, limit: parameters.limit ?? 100 })
+      ? refusals.refusedRequests({
+          ...query,
+          ...exact,
+          model: parameters.model || undefined,
+          httpStatus: parameters.status,
+          before: placeOf(parameters.before),
+          limit: limit + 1,
+        })
       : oneRequest(refusals, workspaceId, parameters.request_id),
   ])
   return {
@@ -116,8 +150,23 @@ export async function refusedReport(
     total: hours.reduce((sum, { requests }) => sum + requests, 0),
     codes: byCode(hours, times),
     groups: groups.map((it) => refusedGroupView(it, nameOf)),
-    newest: newest.map((it) => refusalView(it, nameOf)),
+    newest: newest.slice(0, limit).map((it) => refusalView(it, nameOf)),
+    next: nextOf(newest, limit),
   }
+}
+
+const CURSOR = /^(\d{1,15})_([\w:-]{1,100})$/
+
+function placeOf(before: string | undefined): RefusedRequestsQuery['before'] {
+  if (before === undefined) return undefined
+  const [, at, requestId] = CURSOR.exec(before) ?? []
+  if (requestId !== undefined) return { at: Number(at), requestId }
+  throw new ApiError('invalid_value', "'before' must be the 'next' value of the previous page.", { param: 'before' })
+}
+
+function nextOf(found: readonly Refusal[], limit: number): string | null {
+  const last = found[limit - 1]
+  return last && found.length > limit ? `${last.at}_${last.requestId}` : null
 }
 
 async function oneRequest(refusals: RefusalReads, workspaceId: string | undefined, requestId: string) {

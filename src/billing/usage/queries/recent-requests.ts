@@ -1,13 +1,14 @@
-import type { LedgerRow } from '../../../ledger/rows.ts'
-import type { NewestQuery, RecentPage, RecentQuery, RowPlace } from '../report-store.ts'
+import type { RecentPage, RecentQuery, RowPlace } from '../report-store.ts'
 import { query, readRows, type Database, type Row, type Statement, type Values } from '../../../store/database.ts'
 import { ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
 import { IS_REQUEST, IS_VISIBLE, usageFilter } from '../../../ledger/queries/usage-sums.ts'
 
-/** Requests, the newest first, a page at a time, read from an index in its order; and those of all that were written last. */
+/** Requests, the newest first, a page at a time, read from an index in its order. */
 
 /** How many rows a page may read before it is sent, even if few of them match its filters. */
 const ROWS_READ_MAX = 5000
+/** Failures are far apart in the table, so each may have to be read from the disk. */
+const FAILURES_READ_MAX = 500
 const HOUR_MS = 3_600_000
 const NEWEST_FIRST = 'ORDER BY settled_at DESC, request_id DESC'
 
@@ -15,9 +16,9 @@ const NEWEST_FIRST = 'ORDER BY settled_at DESC, request_id DESC'
 const FAILED = "outcome <> 'completed'"
 
 export async function recentRequests(database: Database, selection: RecentQuery): Promise<RecentPage> {
-  const { workspaceId, model, keyId, errorCode } = selection
+  const { workspaceId, model, keyId } = selection
   const isFiltered = model !== undefined || keyId !== undefined
-  if (workspaceId === undefined || errorCode !== undefined || isAboutFailures(selection) || !isFiltered) {
+  if (workspaceId === undefined || isAboutFailures(selection) || !isFiltered) {
     return newestOfAll(database, selection)
   }
   const hours = await hoursOf(database, workspaceId, selection)
@@ -28,38 +29,17 @@ export async function recentRequests(database: Database, selection: RecentQuery)
     : newestIn(database, selection, hours)
 }
 
-/** Among the rows that were written last, because no index has the requests of all workspaces in the order of time. */
-export async function newestRequests(
-  database: Database,
-  { workspaceId, model, onlyFailed = false, limit }: NewestQuery,
-): Promise<readonly LedgerRow[]> {
-  const conditions = [
-    IS_VISIBLE,
-    IS_REQUEST,
-    ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
-    ...(model === undefined ? [] : ['model = ?']),
-    ...(onlyFailed ? [FAILED] : []),
-  ]
-  const rows = await readRows(
-    database,
-    `SELECT ${ROW_COLUMNS.join(', ')} FROM (SELECT * FROM ledger ORDER BY position DESC LIMIT ${ROWS_READ_MAX}) AS newest
-     WHERE ${conditions.join(' AND ')} ORDER BY position DESC LIMIT ?`,
-    ...[workspaceId, model].filter((it) => it !== undefined),
-    limit,
-  )
-  return rows.map(toLedgerRow)
-}
-
 /** A stream that broke had begun with 200. */
-const isAboutFailures = ({ onlyFailed, httpStatus = 200 }: RecentQuery): boolean =>
-  onlyFailed === true || httpStatus !== 200
+const isAboutFailures = ({ outcome = 'completed', httpStatus = 200, errorCode }: RecentQuery): boolean =>
+  outcome !== 'completed' || httpStatus !== 200 || errorCode !== undefined
 
 /** Reads the newest rows, or the newest that failed, and then applies the other filters to them. */
 async function newestOfAll(database: Database, selection: RecentQuery): Promise<RecentPage> {
   const all = rowsBefore(selection)
+  const most = isAboutFailures(selection) ? FAILURES_READ_MAX : ROWS_READ_MAX
   const [last] = await readRows(
     database,
-    `SELECT settled_at, request_id FROM ledger WHERE ${all.where} ${NEWEST_FIRST} LIMIT 1 OFFSET ${ROWS_READ_MAX - 1}`,
+    `SELECT settled_at, request_id FROM ledger WHERE ${all.where} ${NEWEST_FIRST} LIMIT 1 OFFSET ${most - 1}`,
     ...all.values,
   )
   const end = last && { settledAt: Number(last['settled_at']), requestId: String(last['request_id']) }
@@ -120,12 +100,14 @@ async function hoursOf(database: Database, workspaceId: string, selection: Recen
 function newest(selection: RecentQuery, end?: RowPlace): Statement {
   // The index uses a single lower bound. Any other bound would make it scan to the very first row.
   const { where, values } = rowsBefore(end ? { ...selection, from: end.settledAt } : selection)
-  const { model, keyId, httpStatus, errorCode } = selection
-  // Not the bare error_code: its index has the rows of one workspace after those of another.
-  const filters = { model, key_id: keyId, http_status: httpStatus, "coalesce(error_code, '')": errorCode }
-  const given = Object.entries(filters).flatMap(([column, value]) =>
-    value === undefined ? [] : [[column, value] as const],
-  )
+  const { model, keyId, httpStatus, outcome } = selection
+  // Not the bare columns: they would make a database choose another index, which has the rows in another order.
+  const given = Object.entries({
+    "coalesce(model, '')": model,
+    key_id: keyId,
+    'coalesce(http_status, 0)': httpStatus,
+    "coalesce(outcome, '')": outcome === 'failed' ? undefined : outcome,
+  }).filter((it): it is [string, string | number] => it[1] !== undefined)
   const conditions = [
     where,
     IS_VISIBLE,
@@ -148,19 +130,30 @@ function rowsBefore(selection: RecentQuery): { where: string; values: Values } {
   const isBefore = before && before.settledAt < to
   const among = rowsOf(selection)
   return {
-    where: `${among.where} AND settled_at >= ? AND ${isBefore ? '(settled_at, request_id) < (?, ?)' : 'settled_at < ?'}`,
+    where: `${among.where === '' ? '' : `${among.where} AND `}settled_at >= ? AND ${isBefore ? '(settled_at, request_id) < (?, ?)' : 'settled_at < ?'}`,
     values: [...among.values, from, ...(isBefore ? [before.settledAt, before.requestId] : [to])],
   }
 }
 
-/** The rows of one index: those of a workspace, those that failed, or both. Each condition fits only that index. */
+/** The rows of one index. Each condition fits only that index. */
 function rowsOf(selection: RecentQuery): { where: string; values: Values } {
-  const { workspaceId, errorCode } = selection
-  if (workspaceId === undefined) return { where: FAILED, values: [] }
-  if (errorCode !== undefined) return { where: 'workspace_id = ? AND error_code = ?', values: [workspaceId, errorCode] }
+  const { workspaceId, model, httpStatus, errorCode } = selection
+  const ofWorkspace = workspaceId === undefined ? [] : [['workspace_id = ?', workspaceId] as const]
+  if (errorCode !== undefined) return conditionsOf([...ofWorkspace, ['error_code = ?', errorCode]])
+  if (isAboutFailures(selection)) {
+    const withStatus = workspaceId === undefined && httpStatus !== undefined
+    return conditionsOf([...ofWorkspace, ...(withStatus ? [['http_status = ?', httpStatus] as const] : [])], FAILED)
+  }
+  return conditionsOf(workspaceId === undefined && model !== undefined ? [['model = ?', model]] : ofWorkspace)
+}
+
+function conditionsOf(
+  given: readonly (readonly [condition: string, value: string | number])[],
+  ...others: readonly string[]
+): { where: string; values: Values } {
   return {
-    where: isAboutFailures(selection) ? `workspace_id = ? AND ${FAILED}` : 'workspace_id = ?',
-    values: [workspaceId],
+    where: [...given.map(([condition]) => condition), ...others].join(' AND '),
+    values: given.map(([, it]) => it),
   }
 }
 

@@ -2,7 +2,7 @@ import type { ReportGrouping, ReportStore, SampledRequest, TimeQuery } from '../
 import type { Outcome } from '../../../ledger/rows.ts'
 import { query, readRows, type Database, type Row } from '../../../store/database.ts'
 import type { SqlDialect } from '../../../store/fragments.ts'
-import { newestRequests, recentRequests } from './recent-requests.ts'
+import { recentRequests } from './recent-requests.ts'
 import { SUM_NAMES, sumColumns, toSums } from './usage.ts'
 import {
   DAYS,
@@ -16,14 +16,22 @@ import {
 const COLUMN_OF: Readonly<Record<ReportGrouping, string>> = { model: 'model', key: 'key_id', workspace: 'workspace_id' }
 
 /** What a sampled request is made of. */
-const SAMPLED = ['model', 'key_id', 'outcome', 'queue_wait_ms', 'first_token_ms', 'duration_ms', 'settled_at'] as const
+const SAMPLED = [
+  'model',
+  'key_id',
+  'outcome',
+  'output_tokens',
+  'queue_wait_ms',
+  'first_token_ms',
+  'duration_ms',
+  'settled_at',
+] as const
 
 export function reportQueries(database: Database): ReportStore {
   const sums = sumColumns(database.dialect)
   const { selectTexts } = database.dialect
   return {
     recentRequests: (selection) => recentRequests(database, selection),
-    newestRequests: (selection) => newestRequests(database, selection),
     async sampledRequests({ workspaceId, spans, rowsOfEach, model, keyId }) {
       const filter = usageFilter({ model, keyId })
       const found = await database.transact({
@@ -87,6 +95,7 @@ function toSampled(row: Row): SampledRequest {
     model: String(row['model']),
     keyId: String(row['key_id']),
     outcome: String(row['outcome']) as Outcome,
+    outputTokens: Number(row['output_tokens']),
     queueWaitMs: Number(row['queue_wait_ms']),
     firstTokenMs: row['first_token_ms'] === null ? null : Number(row['first_token_ms']),
     durationMs: Number(row['duration_ms']),

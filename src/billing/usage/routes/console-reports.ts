@@ -80,7 +80,7 @@ export function consoleReportRoutes({ reader, clock }: ConsoleReportsParts): rea
       id: 'requests',
       summary: 'Find requests',
       description:
-        'One page of settled requests by key, model, status, error code and time, the newest first. A page reads no more than 5,000 rows.',
+        'One page of settled requests by key, model, outcome, status, error code and time, in any combination, the newest first. A page reads no more than 5,000 rows, or 500 failures.',
       query: requestListQuery,
       response: jsonResponse(requestListSchema, requestListExample),
       errors: [],

@@ -127,11 +127,12 @@ function hoursAmong(sums: readonly TimeSums[]): SampleQuery['spans'] {
     .map(({ at }) => ({ from: at, to: nextStart(at, 'hour') }))
 }
 
-const bucketView = ({ at, requests, failed, queueWaitMs, firstTokenMs, durationMs }: LatencyBucket) => ({
-  at,
-  requests,
-  failed,
-  queue_wait_ms: queueWaitMs,
-  first_token_ms: firstTokenMs,
-  duration_ms: durationMs,
+const bucketView = (bucket: LatencyBucket) => ({
+  at: bucket.at,
+  requests: bucket.requests,
+  failed: bucket.failed,
+  queue_wait_ms: bucket.queueWaitMs,
+  first_token_ms: bucket.firstTokenMs,
+  duration_ms: bucket.durationMs,
+  tokens_per_second: bucket.tokensPerSecond,
 })

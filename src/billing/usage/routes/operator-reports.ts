@@ -5,8 +5,6 @@ import type { ReportStore } from '../report-store.ts'
 import { latencyOfWorkspaces, latencyOverview } from './latency-overview.ts'
 import {
   latencyReportSchema,
-  newestRequestsExample,
-  newestRequestsSchema,
   periodQuery,
   reportGroupings,
   operatorRequestListExample,
@@ -77,39 +75,12 @@ export function reportRoutes({ accounts, store, clock }: ReportsParts): readonly
     }),
     operatorRoute({
       method: 'GET',
-      path: '/admin/v1/reports/newest',
-      id: 'newestRequests',
-      roles: ['finance', 'viewer'],
-      summary: 'The newest requests of all workspaces',
-      description:
-        'The requests that were settled last, the newest first. A filter applies to the newest 5,000 rows of the ledger, so it may find fewer than there are.',
-      query: Type.Object({
-        workspace,
-        model: Type.Optional(Type.String({ description: 'Only this model.' })),
-        outcome: Type.Optional(Type.Enum(['failed'], { description: 'failed: only requests that did not complete.' })),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: '1 to 200, by default 50.' })),
-      }),
-      response: jsonResponse(newestRequestsSchema, newestRequestsExample),
-      errors: ['not_found'],
-      async answer({ exchange, query }) {
-        const rows = await store.newestRequests({
-          workspaceId: query.workspace ? accounts.workspace(query.workspace).id : undefined,
-          model: query.model || undefined,
-          onlyFailed: query.outcome === 'failed',
-          limit: query.limit ?? 50,
-        })
-        const data = rows.map((row) => operatorRowView(row, accounts))
-        exchange.sendJson(JSON.stringify({ object: 'list', data }))
-      },
-    }),
-    operatorRoute({
-      method: 'GET',
       path: '/admin/v1/requests',
       id: 'listRequests',
       roles: ['finance', 'viewer'],
       summary: 'Find requests',
       description:
-        'One page of settled requests, the newest first: those of a workspace or a key; without either, those of all workspaces that did not complete. A page reads no more than 5,000 rows.',
+        'One page of settled requests by workspace, key, model, outcome, status, error code and time, in any combination, the newest first. A page reads no more than 5,000 rows, or 500 failures.',
       query: Type.Object({ workspace, ...requestListQuery.properties }),
       response: jsonResponse(operatorRequestListSchema, operatorRequestListExample),
       errors: ['not_found'],

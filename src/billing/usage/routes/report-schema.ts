@@ -1,7 +1,17 @@
 import { Type, type TObject } from 'typebox'
+import type { Outcome } from '../../../ledger/rows.ts'
 import { errorCodes } from '../../../shared/errors.ts'
 import { EXAMPLE_MODEL, nullable } from '../../../server/common-schema.ts'
 import { operatorRowExample, operatorRowSchema, usageRowExample, usageRowSchema } from './usage-schema.ts'
+
+const outcomes = [
+  'completed',
+  'engine_failed',
+  'engine_broke',
+  'caller_left',
+  'interrupted',
+  'withheld',
+] as const satisfies readonly Outcome[]
 
 /** Reports about usage, for members of a workspace and for the operator. */
 
@@ -56,6 +66,13 @@ const latencyBuckets = Type.Array(
     queue_wait_ms: percentiles(0, 120),
     first_token_ms: percentiles(180, 400),
     duration_ms: percentiles(640, 1900),
+    tokens_per_second: Type.Object(
+      { p50: nullable(Type.Number({ example: 41.5 })), p95: nullable(Type.Number({ example: 12.3 })) },
+      {
+        description:
+          'Output tokens for each second from admission to the end; null without output. 95 of 100 requests are at least as fast as p95.',
+      },
+    ),
   }),
   { description: 'Times without requests are left out.' },
 )
@@ -115,22 +132,21 @@ export const operatorRequestListExample = { object: 'list', data: [operatorRowEx
 
 export const requestListExample = { object: 'list', data: [usageRowExample], next: null }
 
-export const newestRequestsSchema = Type.Object({
-  object: Type.Literal('list'),
-  data: Type.Array(operatorRowSchema, { description: 'The newest first.' }),
-})
-
-export const newestRequestsExample = { object: 'list', data: [operatorRowExample] }
-
 export const requestListQuery = Type.Object({
-  from: Type.Optional(Type.String({ description: 'The first day in Sydney.' })),
-  to: Type.Optional(Type.String({ description: 'The last day in Sydney.' })),
+  from: Type.Optional(
+    Type.String({ description: 'A date in Sydney such as 2026-11-01, or a time such as 2026-11-01T00:00:00Z.' }),
+  ),
+  to: Type.Optional(Type.String({ description: 'A date, which is included, or a time, which is not.' })),
   ...usageFilterQuery,
   status: Type.Optional(
     Type.Integer({ minimum: 100, maximum: 599, description: 'Only requests that ended with this HTTP status.' }),
   ),
   code: Type.Optional(Type.Enum(errorCodes, { description: 'Only requests that failed with this error code.' })),
-  outcome: Type.Optional(Type.Enum(['failed'], { description: 'failed: only requests that did not complete.' })),
+  outcome: Type.Optional(
+    Type.Enum(['failed', ...outcomes], {
+      description: 'Only requests that ended like this. failed: only those that did not complete.',
+    }),
+  ),
   before: Type.Optional(Type.String({ description: "The 'next' of the previous page." })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: '1 to 200, by default 50.' })),
 })

@@ -110,7 +110,7 @@ export async function requestList(
     ...filterOf({ model, key }),
     httpStatus: status,
     errorCode: code,
-    onlyFailed: outcome === 'failed',
+    outcome,
   })
   return {
     object: 'list',
