@@ -10,8 +10,8 @@ export default [
   {
     name: 'row-set-aside-by-an-older-version-is-refused',
     file: 'src/ledger/queries/ledger-rows.ts',
-    find: "const { httpStatus = null, errorCode = null, tier = 'default' } = row",
-    replace: 'const { httpStatus, errorCode, tier } = row',
+    find: 'httpStatus: row.httpStatus ?? null',
+    replace: 'httpStatus: row.httpStatus',
     tests: ['conformance/store'],
   },
   {

@@ -138,11 +138,17 @@ export function refusedRowText(row: LedgerRow): string {
 
 /** undefined when the amount is not a number. */
 export function readRefusedRowText(text: string): LedgerRow | undefined {
-  const row = JSON.parse(text) as Omit<LedgerRow, 'amount'> & { amount: unknown }
+  const row = JSON.parse(text) as Omit<LedgerRow, 'amount' | 'tier'> & { amount: unknown; tier?: ServiceTier }
   if (typeof row.amount !== 'string' || !/^-?\d+$/.test(row.amount)) return undefined
   // Older versions wrote none of these.
-  const { httpStatus = null, errorCode = null, tier = 'default' } = row
-  return { ...row, httpStatus, errorCode, tier, amount: BigInt(row.amount) }
+  const { tier = 'default' } = row
+  return {
+    ...row,
+    tier,
+    httpStatus: row.httpStatus ?? null,
+    errorCode: row.errorCode ?? null,
+    amount: BigInt(row.amount),
+  }
 }
 
 export function toLedgerRow(row: Row): LedgerRow {
