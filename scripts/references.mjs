@@ -197,7 +197,7 @@ async function metricsPage() {
   ])
   return `# Metrics
 
-\`GET /metrics\` on the operator listener, with the operator token, in the text format of Prometheus. A histogram has
+\`GET /metrics\` on the operator listener, with the operator token, in the text format of Prometheus, or in OpenMetrics. A histogram has
 \`_bucket\`, \`_sum\` and \`_count\`. A lane is a queue: the model's id, and for reserved capacity the workspace as well.
 
 ${table(['Metric', 'Type', 'Labels', 'What it shows'], rows)}

@@ -174,7 +174,7 @@ async function openAdminListener(parts: Parts): Promise<Listener | undefined> {
     ...parts,
     store: readStore,
     invoiceFonts: config.invoice.fonts,
-    telemetry: { ...telemetry, metrics: () => metricsOfAll(config, telemetry) },
+    metrics: () => metricsOfAll(config, telemetry),
     audit: store,
     needRestart: reloads.needRestart,
     engines: () =>

@@ -268,12 +268,7 @@ function openPipeline(
     engineOf: engines.of,
     priceOf: prices.priceOn,
     admitted: live.admitted,
-    settled: tracing
-      ? (row) => {
-          telemetry.settled(row)
-          tracing.settled(row)
-        }
-      : telemetry.settled,
+    settled: tracing ? (row) => telemetry.settled(row, tracing.settled(row)) : telemetry.settled,
     pastLimit: telemetry.pastLimit,
     contradicted: telemetry.contradicted,
     cacheUsed: telemetry.cacheUsed,

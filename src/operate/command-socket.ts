@@ -7,6 +7,7 @@ import type { SettingsAnswer } from '../shared/settings.ts'
 import type { Reloads } from '../cluster/changes/change-feed.ts'
 import type { CacheUseEntry } from '../engines/cache-use.ts'
 import type { ContradictedCounts } from '../engines/contradicted-counts.ts'
+import type { MetricFamily } from './telemetry/metrics.ts'
 import { removeSocket, type RemovedModel, type ReplicaListing } from './running-service.ts'
 
 /** The service's side of running-service.ts: a unix socket that only its own user can open. */
@@ -24,7 +25,7 @@ export interface ServiceCommands {
   /** The ledger was reconciled, and this many things do not match. */
   reconciled(problems: number): void
   /** Of this process. */
-  metrics(): Promise<string>
+  metrics(): Promise<readonly MetricFamily[]>
   readonly replicas: {
     list(): Promise<ReplicaListing>
     /** Records it. Rejects if there is no such replica. */
@@ -86,8 +87,8 @@ async function answer(
     switch (request) {
       case 'GET /settings':
         return { status: 200, body: settings() }
-      case 'GET /metrics':
-        return { status: 200, body: { metrics: await metrics() } }
+      case 'GET /metric-families':
+        return { status: 200, body: { families: await metrics() } }
       case 'GET /replicas':
         return { status: 200, body: await replicas.list() }
       case 'POST /accounts':

@@ -7,6 +7,7 @@ import type { PendingSetting, SettingsAnswer } from '../shared/settings.ts'
 import type { CacheUseEntry } from '../engines/cache-use.ts'
 import type { ContradictedCounts } from '../engines/contradicted-counts.ts'
 import type { CoordinationState } from '../cluster/coordination.ts'
+import type { MetricFamily } from './telemetry/metrics.ts'
 import { isServiceRunning } from '../store/sqlite/service-lock.ts'
 import { mergedCacheUse } from '../engines/merged-cache-use.ts'
 import { serviceDirectories } from '../cluster/workers/directories.ts'
@@ -145,10 +146,10 @@ export async function settleRunningService(dataDir: string): Promise<boolean> {
 }
 
 /** The metrics of the service on exactly this directory; undefined if it does not answer. */
-export async function fetchMetrics(directory: string): Promise<string | undefined> {
+export async function fetchMetrics(directory: string): Promise<readonly MetricFamily[] | undefined> {
   const socket = isServiceRunning(directory) ? readNote(directory)?.socket : undefined
-  const answered = socket === undefined ? undefined : await request(socket, 'GET', '/metrics', METRICS_MS)
-  return (answered as { metrics?: string } | undefined)?.metrics
+  const answered = socket === undefined ? undefined : await request(socket, 'GET', '/metric-families', METRICS_MS)
+  return (answered as { families?: readonly MetricFamily[] } | undefined)?.families
 }
 
 /** The engines of the running service whose counts contradict the text. Empty when no service is running. */

@@ -83,13 +83,15 @@ describe('weir doctor', () => {
       /^✔ machine: Node 2\d\.\d+\.\d+, \w+ \w+, \d+ cores, \d{1,4}\.\d of \d{1,4}\.\d GB of memory free$/,
     )
     assert.equal(lines[1], `✔ configuration: ${file}, 1 model in the catalog`)
-    assert.match(lines[2] ?? '', /^. data directory: \S+, \d{1,6}\.\d GB free$/)
-    assert.ok(lines[2]?.includes(dataDir))
-    assert.deepEqual(lines.slice(-7), [
+    assert.deepEqual(lines.slice(2, 4), [
       '• service: not running on this data directory',
       '    → start it with npm start',
+    ])
+    assert.match(lines[4] ?? '', /^. data directory: \S+, \d{1,6}\.\d GB free$/)
+    assert.ok(lines[4]?.includes(dataDir))
+    assert.deepEqual(lines.slice(-5), [
       '✖ engine: http://127.0.0.1:9/v1 does not answer',
-      '    → start the engine, or correct its URL in the catalog',
+      '    → start the engine, or correct its URL in the catalog; see docs/runbooks/WeirEngineDown.md',
       '✔ llama.cpp (chat models): installed',
       '✔ ONNX (speech, embeddings, images): installed',
       '',
@@ -123,7 +125,7 @@ describe('weir doctor', () => {
         supported_parameters: ['temperature'],
         serverless: { engine: { kind, urls: [url], model: 'm' } },
       })
-    const advice = 'start the engine, or correct its URL in the catalog'
+    const advice = 'start the engine, or correct its URL in the catalog; see docs/runbooks/WeirEngineDown.md'
     assert.deepEqual(
       await found('engine', {
         models: [
@@ -149,7 +151,8 @@ describe('weir doctor', () => {
   it('warns before a certificate expires, and explains what is wrong with one', async (t) => {
     const { found } = stage(t)
     const names = 'DNS:first.example.com, IP Address:127.0.0.1, valid until 2126-10-24'
-    const advice = 'renew it: a running service takes the changed files by itself'
+    const advice =
+      'renew it: a running service takes the changed files by itself; see docs/runbooks/WeirCertificateEnds.md'
     const at = async (now: number) => {
       t.mock.timers.enable({ apis: ['Date'], now })
       const result = await found('certificate', { server: { tls: tls('first') } })
@@ -177,7 +180,7 @@ describe('weir doctor', () => {
   })
 
   it('queries the running service, also for counts of engines that contradict the text', async (t) => {
-    const { found, dataDir } = stage(t)
+    const { found, run, dataDir } = stage(t)
     const server = await scriptedServer(t, ({ path }, response) => {
       response.statusCode = path === '/healthz' ? 200 : 500
       return {}
@@ -187,7 +190,12 @@ describe('weir doctor', () => {
       t,
       dataDir,
       {
-        metrics: async () => 'weir_ledger_healthy 0\n',
+        metrics: async () => [
+          { name: 'weir_ledger_healthy', samples: [{ label: '', value: 0 }] },
+          { name: 'weir_data_disk_free_bytes', samples: [{ label: '', value: 5 }] },
+          { name: 'weir_queue_depth', samples: [{ label: '{lane="m"}', value: 9 }] },
+          { name: 'weir_lane_max_queue_depth', samples: [{ label: '{lane="m"}', value: 10 }] },
+        ],
         contradictedCounts: () => [counts, { ...counts, answers: 2, counted: 1 }, { ...counts, counted: 8 }],
       },
       server.url,
@@ -195,6 +203,21 @@ describe('weir doctor', () => {
     assert.deepEqual(await found('service', {}), [['ok', `running at ${server.url}`, undefined]])
     assert.deepEqual(await found('ledger', {}), [
       ['problem', 'usage cannot be recorded', 'see docs/runbooks/WeirLedgerLags.md'],
+    ])
+    const { stdout } = await run(
+      doctor,
+      { server: { tls: tls('first') }, models: [modelEntry(['http://127.0.0.1:9/v1'])] },
+      '--json',
+    )
+    const names = (JSON.parse(stdout) as { findings: readonly Finding[] }).findings.map(({ name }) => name)
+    assert.deepEqual(names.slice(2, 9), [
+      'service',
+      'data directory',
+      'disk',
+      'ledger',
+      'engine',
+      'queue',
+      'certificate',
     ])
     const template =
       'see whether its chat template adds a long text; if it does not count tokens, set usage: estimated for the engine (docs/billing.md); such answers are billed as counted'
@@ -221,7 +244,9 @@ describe('weir doctor', () => {
     const gone = ['note', 'not running on this data directory', 'start it with npm start']
     assert.deepEqual(await found('service', {}), [gone])
     await scriptedService(t, dataDir, {})
-    assert.deepEqual(await found('service', {}), [gone])
+    assert.deepEqual(await found('service', {}), [
+      ['problem', 'running, but http://127.0.0.1:9 does not answer', 'see docs/runbooks/WeirDown.md'],
+    ])
   })
 
   it('names parameters that an engine does not accept, and local models that are missing', async (t) => {

@@ -19,6 +19,10 @@ interface Alert {
   readonly labels: Readonly<Record<string, string>>
 }
 
+interface Exemplars {
+  readonly exemplars: readonly { readonly labels: { readonly trace_id: string } }[]
+}
+
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -64,6 +68,7 @@ async function watch(t: TestContext, weir: TestWeir): Promise<{ query(path: stri
       `--config.file=${join(folder, 'prometheus.yaml')}`,
       `--storage.tsdb.path=${join(folder, 'data')}`,
       `--web.listen-address=${address}`,
+      '--enable-feature=exemplar-storage',
     ],
     { stdio: 'ignore' },
   )
@@ -109,5 +114,29 @@ describe('Prometheus beside the service', () => {
     await eventually('the alert fires', isDown, PATIENCE_MS)
     engine.healthStatus = 200
     await eventually('the alert clears', async () => !(await isDown()), PATIENCE_MS)
+  })
+
+  it('finds the trace of a request by an exemplar of its duration', async (t) => {
+    const { weir } = await chatStage(t, { config: { tracing: { endpoint: 'http://127.0.0.1:9' } } })
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
+    const headers = { 'content-type': 'application/json', traceparent: `00-${trace}-00f067aa0ba902b7-01` }
+    await (await weir.chat({ stream: true }, { headers })).text()
+    const prometheus = await watch(t, weir)
+    for (const name of [
+      'weir_first_token_seconds',
+      'weir_engine_seconds',
+      'gen_ai_server_request_duration_seconds',
+      'gen_ai_server_time_to_first_token_seconds',
+    ]) {
+      const query = new URLSearchParams({ query: `${name}_bucket`, start: '0', end: String(Date.now() / 1000 + 3600) })
+      const tracesOf = async (): Promise<readonly string[]> => {
+        const found = (await prometheus.query(`query_exemplars?${query.toString()}`)) as
+          | readonly Exemplars[]
+          | undefined
+        return (found ?? []).flatMap(({ exemplars }) => exemplars.map(({ labels }) => labels.trace_id))
+      }
+      await eventually(`${name} has an exemplar`, async () => (await tracesOf()).length > 0, PATIENCE_MS)
+      assert.deepEqual(await tracesOf(), [trace], name)
+    }
   })
 })

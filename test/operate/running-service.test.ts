@@ -59,6 +59,8 @@ interface Running {
   stop(): Promise<void>
 }
 
+const families = [{ name: 'weir_build_info' as const, samples: [{ label: '', value: 1 }] }]
+
 const settings = {
   file: null,
   settings: [{ key: 'server.port', value: 8080, source: 'default' }],
@@ -85,7 +87,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     reloads,
     contradictedCounts: () => [],
     cacheUse: () => [],
-    metrics: async () => 'weir_build_info 1\n',
+    metrics: async () => families,
     async removeModel(slug) {
       if (slug === '') throw new Error('There is no such model.')
       return { removed: [slug], alsoGone: [], freedBytes: 7 }
@@ -222,7 +224,7 @@ describe('the socket for commands', () => {
       ['POST', '/catalog?force=false'],
       ['POST', '/admin/v1/keys'],
       ['GET', '/admin/v1/workspaces'],
-      ['POST', '/metrics'],
+      ['POST', '/metric-families'],
     ] as const) {
       const { statusCode, body } = await client.request({ method, path })
       await body.dump()
@@ -320,7 +322,7 @@ describe('a command', () => {
 
   it('gets the metrics of the service on its own directory', async (t) => {
     const { dataDir, stop } = await runPublished(t, emptyFolder(t))
-    assert.equal(await fetchMetrics(dataDir), 'weir_build_info 1\n')
+    assert.deepEqual(await fetchMetrics(dataDir), families)
     await stop()
     assert.equal(await fetchMetrics(dataDir), undefined)
   })

@@ -10,6 +10,7 @@ import {
   storeEvents,
   upstreamEvents,
 } from '../../src/service-log.ts'
+import { metricsText } from '../../src/operate/telemetry/metrics-text.ts'
 import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
 
 function stage() {
@@ -80,7 +81,7 @@ describe('what is logged', () => {
       [50, { reason: 'busy' }],
       [40, {}],
     ])
-    assert.match(await telemetry.metrics(), /^weir_ledger_refused_rows 5$/m)
+    assert.match(metricsText(await telemetry.metrics(), 'prometheus'), /^weir_ledger_refused_rows 5$/m)
     for (const code of ['ENOENT', 'ERR_DATA_DIR_REPLACED', 'EIO']) {
       events.storeFailed(Object.assign(new Error(code), { code }))
     }
@@ -127,6 +128,9 @@ describe('what is logged', () => {
     const spendLimit = { amount: 5_000_000_000_000n, isSoft: true }
     spendEvents(telemetry).limitReached({ name: 'acme', spendLimit } as Workspace, 6_000_000_000_000n)
     assert.deepEqual(logged(), [[40, { workspace: 'acme', limit: '5.00', spent: '6.00', soft: true }]])
-    assert.match(await telemetry.metrics(), /weir_spend_limits_reached_total\{workspace="acme"\} 1/)
+    assert.match(
+      metricsText(await telemetry.metrics(), 'prometheus'),
+      /weir_spend_limits_reached_total\{workspace="acme"\} 1/,
+    )
   })
 })

@@ -5,6 +5,7 @@ import { noBatchLoad, type LaneStatus } from '../../src/queue/lane.ts'
 import type { Job } from '../../src/engines/job.ts'
 import type { EngineAddressState } from '../../src/engines/engine.ts'
 import { metricTable } from '../../src/operate/telemetry/metric-table.ts'
+import { metricsText, type MetricsFormat } from '../../src/operate/telemetry/metrics-text.ts'
 import { createTelemetry, type Telemetry } from '../../src/operate/telemetry/telemetry.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 
@@ -47,9 +48,11 @@ function stage(t: TestContext, level = 'silent', genAiNames: Parts['genAiNames']
     disk: async () => ({ size: 1000, free: 300 }),
     maxJournalBytes: 700,
   } as unknown as Parts)
+  const text = async (format: MetricsFormat = 'prometheus'): Promise<string> =>
+    metricsText(await telemetry.metrics(), format)
   const scrape = async (): Promise<readonly string[]> =>
-    (await telemetry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  return { telemetry, written, state, scrape }
+    (await text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return { telemetry, written, state, text, scrape }
 }
 
 const row = sampleRow('r', {
@@ -152,7 +155,7 @@ describe('the metrics of a service', () => {
   })
 
   it('are those of the table, each with its labels, its type and its help', async (t) => {
-    const { telemetry, scrape } = stage(t)
+    const { telemetry, text, scrape } = stage(t)
     useAll(telemetry)
     const seen = new Map<string, readonly string[]>()
     for (const line of await scrape()) {
@@ -162,9 +165,9 @@ describe('the metrics of a service', () => {
     }
     const table = Object.entries(metricTable).map(([name, { labels }]) => [name, labels] as const)
     assert.deepEqual(Object.fromEntries(seen), Object.fromEntries(table))
-    const text = await telemetry.metrics()
+    const plain = await text()
     for (const [name, { help, type }] of Object.entries(metricTable)) {
-      assert.ok(text.includes(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`), name)
+      assert.ok(plain.includes(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`), name)
     }
   })
 
@@ -204,7 +207,7 @@ describe('the metrics of a service', () => {
 
   it('name tokens by the current names, the former ones, or both', async (t) => {
     const families = async (genAiNames: Parts['genAiNames']): Promise<readonly boolean[]> => {
-      const text = await stage(t, 'silent', genAiNames).telemetry.metrics()
+      const text = await stage(t, 'silent', genAiNames).text()
       return ['gen_ai_client_inference_usage_input_tokens_total', 'gen_ai_client_token_usage'].map((name) =>
         text.includes(`# TYPE ${name} `),
       )
@@ -215,13 +218,56 @@ describe('the metrics of a service', () => {
   })
 
   it('are what promtool accepts', async (t) => {
-    const { telemetry } = stage(t)
+    const { telemetry, text } = stage(t)
     useAll(telemetry)
     const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
-      input: await telemetry.metrics(),
+      input: await text(),
       encoding: 'utf8',
     })
     assert.deepEqual([status, stdout, stderr], [0, '', ''])
+  })
+
+  it('have the traces of requests as exemplars in OpenMetrics: of each bucket, the newest', async (t) => {
+    const { telemetry, text } = stage(t)
+    t.mock.timers.enable({ apis: ['Date'], now: 1_700_000_000_500 })
+    telemetry.settled(row, 'a'.repeat(32))
+    telemetry.settled(row, 'b'.repeat(32))
+    telemetry.settled({ ...row, firstTokenMs: 900_000 }, 'c'.repeat(32))
+    telemetry.settled(row)
+    const lines = (await text('openmetrics')).split('\n')
+    const traced = lines.filter((line) => line.includes(' # '))
+    const place = 'model="m",lane="m"'
+    assert.deepEqual(
+      traced.filter((line) => line.startsWith('weir_first_token_seconds')),
+      [
+        `weir_first_token_seconds_bucket{${place},le="0.5"} 3 # {trace_id="${'b'.repeat(32)}"} 0.5 1700000000.5`,
+        `weir_first_token_seconds_bucket{${place},le="+Inf"} 4 # {trace_id="${'c'.repeat(32)}"} 900 1700000000.5`,
+      ],
+    )
+    const histograms = Object.entries(metricTable).flatMap(([name, { type }]) => (type === 'histogram' ? [name] : []))
+    assert.deepEqual(
+      [...new Set(traced.map((line) => line.split('_bucket', 1).join()))].toSorted(),
+      histograms.toSorted(),
+    )
+    assert.doesNotMatch(await text(), /trace_id/)
+  })
+
+  it('have no exemplars while nothing is traced', async (t) => {
+    const { telemetry, text } = stage(t)
+    telemetry.settled(row)
+    assert.doesNotMatch(await text('openmetrics'), /trace_id/)
+  })
+
+  it('are families of their own in OpenMetrics, whatever suffix is left out', async (t) => {
+    const { telemetry, text } = stage(t)
+    useAll(telemetry)
+    const lines = (await text('openmetrics')).split('\n')
+    assert.deepEqual(lines.slice(-2), ['# EOF', ''])
+    const families = lines.flatMap((line) => (line.startsWith('# TYPE ') ? [line.split(' ')] : []))
+    assert.equal(new Set(families.map(([, , name]) => name)).size, Object.keys(metricTable).length)
+    for (const [, , name = '', type] of families) assert.equal(name.endsWith('_total'), false, `${name} ${type}`)
+    assert.ok(lines.includes('# TYPE weir_requests counter'))
+    assert.ok(lines.includes('weir_requests_total{status="200"} 2'))
   })
 
   it('report when the replica is partitioned, and when usage cannot be recorded', async (t) => {

@@ -8,7 +8,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { allParameters, audioStage } from '../support/audio-stage.ts'
 import { chatStage, roomyLimits } from '../support/chat-stage.ts'
 import { scriptedEngine, type EngineCallSeen, type ScriptedEngine } from '../support/scripted-engine.ts'
-import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+import { modelEntry, OPERATOR_TOKEN, startWeir, type TestWeir } from '../support/weir.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const CALLER_SPAN = '00f067aa0ba902b7'
@@ -286,13 +286,20 @@ describe('traces', () => {
     assert.equal(parentSent(engine.calls[0]!).spanId, client.spanId)
   })
 
-  it('leave out what the caller or the setting does not sample, and pass that decision on', async (t) => {
+  it('leave out what the caller or the setting does not sample, also from the metrics, and pass that decision on', async (t) => {
     const collected = await collector(t)
     const { weir, engine } = await chatStage(t, { config: { tracing: { endpoint: collected.url, sample: 0 } } })
     await (await weir.chat({})).text()
     const unsampled = { 'content-type': 'application/json', traceparent: `00-${TRACE}-${CALLER_SPAN}-00` }
     await (await weir.chat({}, { headers: unsampled })).text()
     await (await weir.chat({}, { headers: { 'content-type': 'application/json', ...SAMPLED } })).text()
+    const scraped = await fetch(`${weir.adminUrl}/metrics`, {
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, accept: 'application/openmetrics-text; version=1.0.0' },
+    })
+    assert.equal(scraped.headers.get('content-type'), 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+    const exemplars = [...(await scraped.text()).matchAll(/^(\w+)_bucket.* (\d+) # \{trace_id="(\w+)"\}/gm)]
+    assert.deepEqual([...new Set(exemplars.map(([, , , traceId]) => traceId))], [TRACE])
+    assert.ok(exemplars.some(([, name]) => name === 'gen_ai_server_request_duration_seconds'))
     const spans = await spansAfterStop(weir, collected)
     assert.deepEqual(
       engine.calls.map((call) => parentSent(call).flags),

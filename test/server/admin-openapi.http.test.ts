@@ -368,7 +368,10 @@ describe('a documented operation of the operator', () => {
         .map((type) => `${method} ${path} ${type}`),
     )
     const sent = others.map(({ operation, type }) => `${operation} ${type}`)
-    assert.deepEqual(listed.sort(), ['get /metrics text/plain', ...sent].sort())
+    assert.deepEqual(
+      listed.sort(),
+      ['get /metrics application/openmetrics-text', 'get /metrics text/plain', ...sent].sort(),
+    )
   })
 
   it('refuses as documented: with a listed status and code, and the one error format', async () => {

@@ -15,7 +15,7 @@ export async function scriptedService(
     reloads: { accounts: async () => [], catalog: async () => ({ models: 0, unreached: [], needsRestart: [] }) },
     contradictedCounts: () => [],
     cacheUse: () => [],
-    metrics: async () => '',
+    metrics: async () => [],
     replicas: { list: async () => ({ coordination: 'alone', data: [] }), drain: async () => {} },
     reconciled() {},
     settled: async () => {},

@@ -1,52 +1,111 @@
+import type { MetricName } from '../telemetry/metric-table.ts'
+import type { MetricFamily, MetricSample } from '../telemetry/metrics.ts'
 import type { CheckResult } from './check-result.ts'
 
-/** What the metrics of a running service show, in the order of the alerts in deploy/prometheus/rules.yaml. */
-export function serviceFindings(metrics: string): readonly CheckResult[] {
-  const samples = samplesIn(metrics)
-  const value = (name: string): number => Math.max(0, ...samples.filter((it) => it.name === name).map((it) => it.value))
-  const findings: CheckResult[] = []
-  const problem = (name: string, detail: string, alert: string): void =>
-    void findings.push({ name, state: 'problem', detail, advice: `see docs/runbooks/${alert}.md` })
+/**
+ * The alert for what each check finds, in the order of deploy/prometheus/rules.yaml: the first one often causes the
+ * others. An alert has a page in docs/runbooks.
+ */
+export const alertOf = {
+  service: 'WeirDown',
+  'data directory': 'WeirDiskFills',
+  disk: 'WeirDiskFills',
+  ledger: 'WeirLedgerLags',
+  database: 'WeirJournalGrows',
+  journal: 'WeirJournalGrows',
+  engine: 'WeirEngineDown',
+  queue: 'WeirQueueSaturated',
+  requests: 'WeirRequestsFail',
+  'first tokens': 'WeirFirstTokensSlow',
+  alerts: 'WeirAlertsUndelivered',
+  reconciliation: 'WeirReconcileFails',
+  certificate: 'WeirCertificateEnds',
+} as const
 
-  const isUnhealthy = samples.some((it) => it.name === 'weir_ledger_healthy' && it.value === 0)
-  const lag = value('weir_ledger_lag_seconds')
-  if (isUnhealthy || lag > 5) {
-    const detail = isUnhealthy
-      ? 'usage cannot be recorded'
-      : `the oldest row has waited ${Math.round(lag)} s to be recorded`
-    problem('ledger', detail, 'WeirLedgerLags')
-  }
-  const journal = value('weir_journal_bytes') / value('weir_journal_max_bytes')
-  const journalLag = value('weir_journal_lag_seconds')
+type CheckName = keyof typeof alertOf
+
+export const runbookOf = (check: CheckName): string => `docs/runbooks/${alertOf[check]}.md`
+
+/** What has no alert is last. */
+export function inOrderOfAlerts(findings: readonly CheckResult[]): readonly CheckResult[] {
+  const checks = Object.keys(alertOf)
+  const known = checks.flatMap((check) => findings.filter(({ name }) => name === check))
+  return [...known, ...findings.filter(({ name }) => !checks.includes(name))]
+}
+
+const GIBIBYTE = 2 ** 30
+
+/** What the metrics of a running service, of all its workers, show. The limits are those of the alerts. */
+export function serviceFindings(families: readonly MetricFamily[]): readonly CheckResult[] {
+  const samples = (name: MetricName): readonly MetricSample[] =>
+    families.filter((it) => it.name === name).flatMap((it) => it.samples)
+  const values = (name: MetricName): readonly number[] => samples(name).map(valueOf)
+  const most = (name: MetricName): number => Math.max(0, ...values(name))
+  const findings: CheckResult[] = []
+  const found = (name: CheckName, detail: string, state: 'problem' | 'note' = 'problem'): void =>
+    void findings.push({ name, state, detail, advice: `see ${runbookOf(name)}` })
+
+  const [free = Infinity] = values('weir_data_disk_free_bytes')
+  const share = free / most('weir_data_disk_bytes')
+  if (free < GIBIBYTE || share < 0.1) found('disk', `${Math.floor(share * 100)} % of the disk of the data is free`)
+  const isUnhealthy = values('weir_ledger_healthy').includes(0)
+  const lag = most('weir_ledger_lag_seconds')
+  if (isUnhealthy) found('ledger', 'usage cannot be recorded')
+  else if (lag > 5) found('ledger', `the oldest row has waited ${Math.round(lag)} s to be recorded`)
+  const journal = most('weir_journal_bytes') / most('weir_journal_max_bytes')
+  const journalLag = most('weir_journal_lag_seconds')
   if (journal > 0.5 || journalLag > 300) {
-    const detail = `it is ${Math.round(journal * 100)} % full, and its oldest row has waited ${Math.round(journalLag)} s for the database`
-    problem('journal', detail, 'WeirJournalGrows')
+    const waited = `its oldest row has waited ${Math.round(journalLag)} s for the database`
+    found('journal', `it is ${Math.round(journal * 100)} % full, and ${waited}`)
   }
-  for (const { lane, value: limit } of samples.filter((it) => it.name === 'weir_lane_max_queue_depth')) {
-    const depth = samples.find((it) => it.name === 'weir_queue_depth' && it.lane === lane)?.value ?? 0
-    if (depth > 0.8 * limit) problem('queue', `${lane}: ${depth} of ${limit} places are taken`, 'WeirQueueSaturated')
+  const depths = byLane(samples('weir_queue_depth'))
+  for (const [lane, limit] of byLane(samples('weir_lane_max_queue_depth'))) {
+    const depth = depths.get(lane) ?? 0
+    if (depth > 0.8 * limit) found('queue', `${lane}: ${depth} of ${limit} places are taken`)
   }
-  const refused = value('weir_ledger_refused_rows')
-  const mismatches = value('weir_reconcile_problems')
+  const requests = sum(values('weir_requests_total'))
+  const failed = sum(samples('weir_requests_total').filter(isFailure).map(valueOf))
+  // The counters do not show when, so it may be over.
+  if (failed > 0.005 * requests) {
+    found('requests', `since the start, ${percent(failed / requests)} of ${requests} have failed`, 'note')
+  }
+  const { answers, slow } = firstTokens(samples('weir_first_token_seconds'))
+  if (slow > 0.05 * answers) {
+    const detail = `since the start, ${percent(slow / answers)} of ${answers} came more than 5 s after admission`
+    found('first tokens', detail, 'note')
+  }
+  const undelivered = most('weir_alert_oldest_undelivered_seconds')
+  if (undelivered > 600) found('alerts', `an event has waited ${Math.round(undelivered / 60)} min to be delivered`)
+  const refused = most('weir_ledger_refused_rows')
+  const mismatches = most('weir_reconcile_problems')
   if (refused > 0 || mismatches > 0) {
     const detail = `the database refused ${refused} rows, and the last reconciliation found ${mismatches} mismatches`
-    problem('reconciliation', detail, 'WeirReconcileFails')
+    found('reconciliation', detail)
   }
   return findings
 }
 
-interface Sample {
-  readonly name: string
-  readonly lane: string | undefined
-  readonly value: number
+const valueOf = ({ value }: MetricSample): number => Number(value)
+
+const isFailure = ({ label }: MetricSample): boolean => label.startsWith('{status="5')
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
+
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
+
+/** Every worker reports the lanes of the whole service. */
+function byLane(samples: readonly MetricSample[]): ReadonlyMap<string, number> {
+  return new Map(samples.map(({ label, value }) => [label.slice('{lane="'.length, -'"}'.length), Number(value)]))
 }
 
-/** The lines `name{labels} value`. */
-function samplesIn(metrics: string): readonly Sample[] {
-  return metrics.split('\n').flatMap((line) => {
-    if (line === '' || line.startsWith('#')) return []
-    const [name = ''] = line.split(/[{ ]/, 1)
-    const lane = line.split('lane="')[1]?.split('"')[0]
-    return [{ name, lane, value: Number(line.slice(line.lastIndexOf(' '))) }]
+/** How many answers began, and how many of them more than 5 seconds after admission. */
+function firstTokens(samples: readonly MetricSample[]): { readonly answers: number; readonly slow: number } {
+  const counts = samples.flatMap(({ value }) => {
+    if (typeof value === 'number') return []
+    return value.counts.map((count, index) => ({ count, isSlow: (value.buckets[index] ?? Infinity) > 5 }))
   })
+  return {
+    answers: sum(counts.map(({ count }) => count)),
+    slow: sum(counts.flatMap(({ count, isSlow }) => (isSlow ? count : []))),
+  }
 }

@@ -33,7 +33,7 @@ const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power)
 const inputModality = (operation: string): string =>
   ['text_completion', 'embeddings', 'rerank'].includes(operation) ? 'text' : 'unknown'
 
-type Recorder = (row: RequestRow, known: KnownLabels) => void
+type Recorder = (row: RequestRow, known: KnownLabels, traceId: string | undefined) => void
 
 interface KnownLabels {
   readonly place: string
@@ -49,7 +49,7 @@ export function genAiMetrics(
   metrics: Metrics,
   names: GenAiNames,
   engineKind: (lane: string) => string | undefined,
-): (row: RequestRow) => void {
+): (row: RequestRow, traceId: string | undefined) => void {
   const recorders = [
     durations(metrics),
     ...(names === 'former' ? [] : [tokens(metrics)]),
@@ -58,9 +58,9 @@ export function genAiMetrics(
   const labelsOf = memo((endpoint: string) =>
     memo((model: string) => memo((kind: string) => knownLabels(operations[endpoint] ?? endpoint, model, kind))),
   )
-  return (row) => {
+  return (row, traceId) => {
     const known = labelsOf(row.endpoint)(row.model)(engineKind(row.lane) ?? 'weir')
-    for (const record of recorders) record(row, known)
+    for (const record of recorders) record(row, known, traceId)
   }
 }
 
@@ -80,13 +80,14 @@ function durations(metrics: Metrics): Recorder {
   const duration = metrics.histogram('gen_ai_server_request_duration_seconds', DURATION)
   const firstToken = metrics.histogram('gen_ai_server_time_to_first_token_seconds', FIRST_TOKEN)
   const outputToken = metrics.histogram('gen_ai_server_time_per_output_token_seconds', OUTPUT_TOKEN)
-  return ({ outcome, errorCode, queueWaitMs, firstTokenMs, durationMs, outputTokens }, known) => {
+  return ({ outcome, errorCode, queueWaitMs, firstTokenMs, durationMs, outputTokens }, known, traceId) => {
     // Prometheus treats an empty label as a missing one.
     const type = errorCode ?? (outcome === 'completed' ? '' : outcome)
-    duration.observe(known.failure(type), (queueWaitMs + durationMs) / 1000)
+    duration.observe(known.failure(type), (queueWaitMs + durationMs) / 1000, traceId)
     if (type !== '' || firstTokenMs === null) return
-    firstToken.observe(known.place, (queueWaitMs + firstTokenMs) / 1000)
-    if (outputTokens > 1) outputToken.observe(known.place, (durationMs - firstTokenMs) / 1000 / (outputTokens - 1))
+    firstToken.observe(known.place, (queueWaitMs + firstTokenMs) / 1000, traceId)
+    if (outputTokens <= 1) return
+    outputToken.observe(known.place, (durationMs - firstTokenMs) / 1000 / (outputTokens - 1), traceId)
   }
 }
 
@@ -96,19 +97,19 @@ function tokens(metrics: Metrics): Recorder {
   const output = metrics.counter('gen_ai_client_inference_usage_output_tokens_total')
   const inputs = metrics.histogram('gen_ai_client_inference_operation_input_tokens', TOKENS)
   const outputs = metrics.histogram('gen_ai_client_inference_operation_output_tokens', TOKENS)
-  return ({ inputTokens, cachedInputTokens, outputTokens }, { place, textInput, textOutput }) => {
+  return ({ inputTokens, cachedInputTokens, outputTokens }, { place, textInput, textOutput }, traceId) => {
     input.add(textInput, inputTokens)
     cached.add(textInput, cachedInputTokens)
     output.add(textOutput, outputTokens)
-    inputs.observe(place, inputTokens)
-    outputs.observe(place, outputTokens)
+    inputs.observe(place, inputTokens, traceId)
+    outputs.observe(place, outputTokens, traceId)
   }
 }
 
 function formerTokens(metrics: Metrics): Recorder {
   const usage = metrics.histogram('gen_ai_client_token_usage', TOKENS)
-  return ({ inputTokens, outputTokens }, known) => {
-    usage.observe(known.input, inputTokens)
-    usage.observe(known.output, outputTokens)
+  return ({ inputTokens, outputTokens }, known, traceId) => {
+    usage.observe(known.input, inputTokens, traceId)
+    usage.observe(known.output, outputTokens, traceId)
   }
 }

@@ -1,15 +1,45 @@
-import { metricTable, type MetricName, type MetricOf } from './metric-table.ts'
+import type { MetricName, MetricOf } from './metric-table.ts'
 
 /**
- * Metrics in the Prometheus text format. Counting is only a map lookup and an addition, because every request does it
- * several times; the text is built when it is scraped.
+ * Counts what /metrics shows. Counting is only a map lookup and an addition, because every request does it several times;
+ * everything else is done when the metrics are read.
  */
 export interface Metrics {
   counter(name: MetricOf<'counter'>): Counter
   histogram(name: MetricOf<'histogram'>, buckets: readonly number[]): Histogram
-  /** A value that something else keeps. `read` is called on every scrape and returns pairs of labels and value. */
+  /** A value that something else keeps. `read` is called on every reading and returns pairs of labels and value. */
   reading(name: MetricOf<'gauge' | 'counter'>, read: () => Iterable<readonly [label: string, value: number]>): void
-  text(): string
+  read(): readonly MetricFamily[]
+}
+
+/** One metric with its values. Workers exchange it as JSON. */
+export interface MetricFamily {
+  readonly name: MetricName
+  readonly samples: readonly MetricSample[]
+}
+
+export interface MetricSample {
+  /** The text that `labels` returns, or ''. */
+  readonly label: string
+  readonly value: number | Distribution
+}
+
+/** What a histogram has counted. */
+export interface Distribution {
+  /** The upper limits of its buckets, which include them. */
+  readonly buckets: readonly number[]
+  /** One for each bucket, and a last one for values above all limits. */
+  readonly counts: number[]
+  sum: number
+  /** By bucket: the newest value of a request that is traced. */
+  readonly exemplars: Record<number, Exemplar>
+}
+
+export interface Exemplar {
+  readonly traceId: string
+  readonly value: number
+  /** Unix time in milliseconds. */
+  readonly at: number
 }
 
 /** `label` is the text that `labels` returns, or ''. */
@@ -18,7 +48,8 @@ interface Counter {
 }
 
 interface Histogram {
-  observe(label: string, value: number): void
+  /** `traceId`: of a request that is traced. */
+  observe(label: string, value: number, traceId?: string): void
 }
 
 /** Formats labels as `{model="a",kind="b"}`. Callers on hot paths should keep the result. */
@@ -37,66 +68,41 @@ export function memo<Key, Value>(make: (key: Key) => Value): (key: Key) => Value
   }
 }
 
-interface Distribution {
-  readonly counts: number[]
-  sum: number
-  count: number
-}
-
 export function createMetrics(): Metrics {
-  const blocks: (() => string)[] = []
-  const head = (name: MetricName): string => {
-    const { help, type } = metricTable[name]
-    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
-  }
-
+  const families = new Map<MetricName, () => Iterable<readonly [string, number | Distribution]>>()
   return {
     counter(name) {
       const values = new Map<string, number>()
-      blocks.push(() => head(name) + lines(name, values))
+      families.set(name, () => values)
       return { add: (label, amount = 1) => void values.set(label, (values.get(label) ?? 0) + amount) }
     },
     histogram(name, buckets) {
       const values = new Map<string, Distribution>()
-      blocks.push(() => head(name) + [...values].map((entry) => distribution(name, buckets, entry)).join(''))
+      families.set(name, () => values)
       return {
-        observe(label, value) {
+        observe(label, value, traceId) {
           let series = values.get(label)
-          if (!series) values.set(label, (series = { counts: buckets.map(() => 0), sum: 0, count: 0 }))
-          const bucket = buckets.findIndex((limit) => value <= limit)
-          if (bucket >= 0) series.counts[bucket] = (series.counts[bucket] ?? 0) + 1
+          if (!series) {
+            series = { buckets, counts: Array.from({ length: buckets.length + 1 }, () => 0), sum: 0, exemplars: {} }
+            values.set(label, series)
+          }
+          const found = buckets.findIndex((limit) => value <= limit)
+          const bucket = found < 0 ? buckets.length : found
+          series.counts[bucket]!++
           series.sum += value
-          series.count++
+          if (traceId !== undefined) series.exemplars[bucket] = { traceId, value, at: Date.now() }
         },
       }
     },
     reading(name, read) {
-      blocks.push(() => head(name) + lines(name, read()))
+      families.set(name, read)
     },
-    text: () => blocks.map((block) => block()).join(''),
+    read: () =>
+      [...families].map(([name, read]) => ({
+        name,
+        samples: Array.from(read(), ([label, value]) => ({ label, value })),
+      })),
   }
-}
-
-function lines(name: string, values: Iterable<readonly [string, number]>): string {
-  let text = ''
-  for (const [label, value] of values) text += `${name}${label} ${value}\n`
-  return text
-}
-
-function distribution(
-  name: string,
-  buckets: readonly number[],
-  [label, series]: readonly [string, Distribution],
-): string {
-  const inner = label === '' ? '' : `${label.slice(1, -1)},`
-  let text = ''
-  let cumulative = 0
-  for (const [index, limit] of buckets.entries()) {
-    cumulative += series.counts[index] ?? 0
-    text += `${name}_bucket{${inner}le="${limit}"} ${cumulative}\n`
-  }
-  text += `${name}_bucket{${inner}le="+Inf"} ${series.count}\n`
-  return `${text}${name}_sum${label} ${series.sum}\n${name}_count${label} ${series.count}\n`
 }
 
 function escape(value: string): string {

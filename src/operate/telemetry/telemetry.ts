@@ -13,7 +13,7 @@ import { doubtfulCounts } from './doubtful-counts.ts'
 import type { RequestLine, RequestNotes } from '../../server/request-line.ts'
 import { genAiMetrics, type GenAiNames } from './gen-ai-metrics.ts'
 import type { MetricOf } from './metric-table.ts'
-import { createMetrics, labels, memo, type Metrics } from './metrics.ts'
+import { createMetrics, labels, memo, type MetricFamily, type Metrics } from './metrics.ts'
 import type { Admission } from '../../queue/admission.ts'
 import type { Coordination } from '../../cluster/coordination.ts'
 import type { EngineAddressState, Placement } from '../../engines/engine.ts'
@@ -28,9 +28,9 @@ export interface Telemetry {
     readonly coordination: Coordination
     readonly ledger: Ledger
     readonly memory: ByteBudget
-    /** The addresses of all engines, by lane. */
     /** Asks the servers of engines for their load. */
     readEngineLoads(): Promise<void>
+    /** The addresses of all engines, by lane. */
     engineAddresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
     /** The kind of engine behind a lane. */
     engineKind(lane: string): string | undefined
@@ -40,7 +40,8 @@ export interface Telemetry {
     readonly maxJournalBytes: number
   }): void
   requestOver(line: RequestLine, notes: RequestNotes, failure: unknown): void
-  settled(row: LedgerRow): void
+  /** `traceId`: undefined if the request is not traced. */
+  settled(row: LedgerRow, traceId?: string): void
   /** An engine generated more than a request allowed, or reported more than is possible. */
   pastLimit(row: LedgerRow): void
   /** An engine's count of the input contradicts the estimate. */
@@ -62,8 +63,8 @@ export interface Telemetry {
   certificateServed(validUntil: Date): void
   /** The ledger was reconciled at this time (Unix ms), and this many things do not match. */
   reconciled(problems: number, at: number): void
-  /** All metrics in the Prometheus text format. */
-  metrics(): Promise<string>
+  /** All metrics, as they are now. */
+  metrics(): Promise<readonly MetricFamily[]>
   close(): Promise<void>
 }
 
@@ -86,7 +87,7 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
   const misses = metrics.counter('weir_cache_misses_total')
   metrics.reading('weir_cache_tokens_total', () => cacheTokens(cacheUse))
   const settlement = settlementMetrics(metrics)
-  let genAi = (_row: LedgerRow): void => {}
+  let genAi: ReturnType<typeof genAiMetrics> = () => {}
   let setAside = 0
   metrics.reading('weir_ledger_refused_rows', () => [['', setAside]])
   metrics.reading('weir_build_info', () => [[labels({ version, node: process.versions.node }), 1]])
@@ -131,9 +132,9 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       metrics.reading('weir_held_bytes', () => [['', memory.held()]])
       engineGauges(metrics, engineAddresses)
     },
-    settled(row) {
-      settlement(row)
-      genAi(row)
+    settled(row, traceId) {
+      settlement(row, traceId)
+      genAi(row, traceId)
     },
     cacheUsed(row, prompt, placement) {
       const cause = cacheUse.add(row, prompt, placement)
@@ -166,7 +167,7 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     async metrics() {
       await readParts()
-      return metrics.text()
+      return metrics.read()
     },
     async close() {
       delay.disable()
@@ -175,7 +176,7 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
   }
 }
 
-function settlementMetrics(metrics: Metrics): (row: LedgerRow) => void {
+function settlementMetrics(metrics: Metrics): Telemetry['settled'] {
   const outcomes = metrics.counter('weir_outcomes_total')
   const tokens = metrics.counter('weir_tokens_total')
   const queueWait = metrics.histogram('weir_queue_wait_seconds', SECONDS)
@@ -190,15 +191,15 @@ function settlementMetrics(metrics: Metrics): (row: LedgerRow) => void {
       outcome: memo((outcome: string) => labels({ model, lane, outcome })),
     })),
   )
-  return (row) => {
+  return (row, traceId) => {
     const known = labelsOf(row.model)(row.lane)
     outcomes.add(known.outcome(row.outcome))
     tokens.add(known.input, row.inputTokens)
     tokens.add(known.cachedInput, row.cachedInputTokens)
     tokens.add(known.output, row.outputTokens)
-    queueWait.observe(known.place, row.queueWaitMs / 1000)
-    if (row.firstTokenMs !== null) firstToken.observe(known.place, row.firstTokenMs / 1000)
-    duration.observe(known.place, row.durationMs / 1000)
+    queueWait.observe(known.place, row.queueWaitMs / 1000, traceId)
+    if (row.firstTokenMs !== null) firstToken.observe(known.place, row.firstTokenMs / 1000, traceId)
+    duration.observe(known.place, row.durationMs / 1000, traceId)
   }
 }
 

@@ -38,7 +38,8 @@ import { operations } from './gen-ai-metrics.ts'
 export interface Tracing {
   /** Decides whether the request is recorded. `route` is the path of its route. */
   begin(exchange: Exchange, route: string): void
-  settled(row: RequestRow): void
+  /** Returns the id of its trace, if the request is recorded. */
+  settled(row: RequestRow): string | undefined
   over(exchange: Exchange): void
   /** Sends what is left. */
   close(): Promise<void>
@@ -114,7 +115,9 @@ export function openTracing(
     },
     settled(row) {
       const request = recorded.get(row.requestId)
-      if (request) request.row = row
+      if (!request) return undefined
+      request.row = row
+      return request.span.spanContext().traceId
     },
     over(exchange) {
       const request = recorded.get(exchange.requestId)

@@ -52,6 +52,8 @@ export interface AdminRouteParts
   /** A reader with a connection of its own, so that no report delays the ledger. */
   readonly store: Store
   readonly telemetry: Telemetry
+  /** Of all workers. */
+  readonly metrics: Telemetry['metrics']
 }
 
 /** Everything that the operator's listener serves. */

@@ -87,16 +87,4 @@ export default [
     after: 'if (at <= present.period.from || at >= present.period.to) present = enter(periodAt(at))',
     why: 'Entering the same period again, in its first millisecond, changes nothing.',
   },
-  {
-    file: 'src/operate/telemetry/metrics.ts',
-    before: 'if (bucket >= 0) series.counts[bucket] = (series.counts[bucket] ?? 0) + 1',
-    after: 'if (bucket >= 0) series.counts[bucket] = (series.counts[bucket] ?? 1) + 1',
-    why: 'Only the type checker needs a value: every bucket has a count.',
-  },
-  {
-    file: 'src/operate/telemetry/metrics.ts',
-    before: 'cumulative += series.counts[index] ?? 0',
-    after: 'cumulative += series.counts[index] ?? 1',
-    why: 'Only the type checker needs a value: every bucket has a count.',
-  },
 ]

@@ -17,7 +17,7 @@ import { serviceDirectories } from '../../../cluster/workers/directories.ts'
 import { requirePostgres } from '../../../store/open.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { configOf, parseFlags, ProblemsFound, type Command } from '../../../cli/command.ts'
-import { serviceFindings } from '../doctor-service.ts'
+import { inOrderOfAlerts, runbookOf, serviceFindings } from '../doctor-service.ts'
 import type { CheckResult } from '../check-result.ts'
 import { examineEngine } from './doctor-engine.ts'
 import { count, counted } from '../../../shared/counts.ts'
@@ -34,11 +34,11 @@ export const doctor: Command = {
 weir doctor engine URL [--kind KIND] [--model NAME] [--api-key KEY]
 
 Checks the machine, the configuration, the data directory, the running service
-(its ledger, journal and queues, and the last reconciliation), the engines in
-the catalog, the certificate, and the runtimes and models of the embedded
-engine.
-Problems of a running service name their page in docs/runbooks. Exits with
-status 1 if there is a problem.
+(its disk, ledger, journal, queues, failed and slow answers, undelivered
+events, and the last reconciliation), the engines in the catalog, the
+certificate, and the runtimes and models of the embedded engine. Problems of
+a running service are in the order in which to look at them, and name their
+page in docs/runbooks. Exits with status 1 if there is a problem.
 
 With engine, checks one server instead: identifies it, asks it for a few
 tokens, log probabilities, tools, JSON, embeddings and a ranking, and prints the
@@ -55,11 +55,13 @@ lines for weir.yaml. Each question has a minute.
     const findings = [
       machine(),
       configuration(config, models),
-      await dataDirectory(config),
-      ...(await database(config)),
-      ...(await running(config)),
-      ...(await engines(models)),
-      ...certificate(config),
+      ...inOrderOfAlerts([
+        await dataDirectory(config),
+        ...(await database(config)),
+        ...(await running(config)),
+        ...(await engines(models)),
+        ...certificate(config),
+      ]),
       ...(await localRuntimes()),
       ...parameters(models),
       ...localModels(config, models),
@@ -113,7 +115,7 @@ async function dataDirectory(config: Config): Promise<CheckResult> {
     const free = (bavail * bsize) / GIGABYTE
     const detail = `${config.dataDir}, ${free.toFixed(1)} GB free`
     if (free >= 1) return { name, state: 'ok', detail }
-    return { name, state: 'problem', detail, advice: 'free some disk space; usage cannot be recorded without it' }
+    return { name, state: 'problem', detail, advice: `free some disk space; see ${runbookOf(name)}` }
   } catch (error) {
     return {
       name,
@@ -131,7 +133,7 @@ async function database({ databaseUrl }: Config): Promise<readonly CheckResult[]
     await requirePostgres(databaseUrl)
     return [{ name, state: 'ok', detail: `${withoutPassword(databaseUrl)} answers` }]
   } catch (error) {
-    return [{ name, state: 'problem', detail: (error as Error).message }]
+    return [{ name, state: 'problem', detail: (error as Error).message, advice: `see ${runbookOf(name)}` }]
   }
 }
 
@@ -143,7 +145,7 @@ function certificate({ tls }: Config): readonly CheckResult[] {
     const daysLeft = Math.floor((validUntil.getTime() - systemClock.now()) / DAY_MS)
     const detail = `${names}, valid until ${validUntil.toISOString().slice(0, 10)}`
     if (daysLeft >= 14) return [{ name, state: 'ok', detail }]
-    const advice = 'renew it: a running service takes the changed files by itself'
+    const advice = `renew it: a running service takes the changed files by itself; see ${runbookOf(name)}`
     return [{ name, state: daysLeft < 0 ? 'problem' : 'note', detail, advice }]
   } catch (error) {
     return [{ name, state: 'problem', detail: (error as Error).message }]
@@ -160,19 +162,19 @@ async function running(config: Config): Promise<readonly CheckResult[]> {
   }
   // Each worker has metrics of its own.
   const metrics = await Promise.all(serviceDirectories(config.dataDir).map(fetchMetrics))
-  const found = metrics.flatMap((text) => serviceFindings(text ?? ''))
+  const found = serviceFindings(metrics.flatMap((families) => families ?? []))
   return [await service(note), ...found, ...(await counts(config))]
 }
 
 async function service(note: ServiceNote | undefined): Promise<CheckResult> {
-  const detail = note && (await answers(`${note.adminUrl}/healthz`)) ? `running at ${note.url}` : undefined
-  if (detail) return { name: 'service', state: 'ok', detail }
-  return {
-    name: 'service',
-    state: 'note',
-    detail: 'not running on this data directory',
-    advice: 'start it with npm start',
+  const name = 'service'
+  if (!note) {
+    const detail = 'not running on this data directory'
+    return { name, state: 'note', detail, advice: 'start it with npm start' }
   }
+  if (await answers(`${note.adminUrl}/healthz`)) return { name, state: 'ok', detail: `running at ${note.url}` }
+  const detail = `running, but ${note.adminUrl} does not answer`
+  return { name, state: 'problem', detail, advice: `see ${runbookOf(name)}` }
 }
 
 async function localRuntimes(): Promise<readonly CheckResult[]> {
@@ -210,7 +212,7 @@ async function engines(models: readonly Model[]): Promise<readonly CheckResult[]
         name: 'engine',
         state: 'problem',
         detail: `${url} does not answer`,
-        advice: 'start the engine, or correct its URL in the catalog',
+        advice: `start the engine, or correct its URL in the catalog; see ${runbookOf('engine')}`,
       }
     }),
   )
