@@ -44,6 +44,8 @@ const released: Readonly<Record<string, string>> = {
   '0024-keys-with-spend-limit.sql': '8e373eba4e61abcacf2acb2fe3193cc99932b0ff5efa311bb07bf11e5fc1234a',
   '0025-tokens-per-minute.sql': 'de850f64374328a229abd3542524a5a2f21c8892a01a69cbe2689feb5b7556dd',
   '0030-service-tier.sql': '8d7055cd62e47dfeec513dbdc004ec9db83dc9b31cd27932f3b174c8d64b65c1',
+  '0028-stored-files.sql': '36ba3fc7fe8996dbf872feb1ec54f626f01fa578ad4dc5ae33134ba8b379586c',
+  '0029-batches.sql': '57e3152ccedc1d60b5f5bd36d10b5ea3440644be22d6ca38a960e65c831d370d',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

@@ -43,6 +43,8 @@ const released: Readonly<Record<string, string>> = {
   '0016-keys-with-spend-limit.sql': '8e373eba4e61abcacf2acb2fe3193cc99932b0ff5efa311bb07bf11e5fc1234a',
   '0017-tokens-per-minute.sql': 'c6c8029e4c0b1100db02bd3885ee57e938cd7ec13da055930e8e9379d5083129',
   '0022-service-tier.sql': '0d6e09cde51ac1a8629a62c4edfa20bdd16325203c9081ee54221022aa7203e9',
+  '0020-stored-files.sql': '3d467b2c78ba68fafdfb720cb30263ba133dd167077b6e67aa90083c57507dc9',
+  '0021-batches.sql': '90237a302ca0dae2647453b9aec28ca5cad6b9d72359a8690d7b5b87445720f2',
 }
 
 describe('PostgreSQL behind the store', () => {

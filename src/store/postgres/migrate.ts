@@ -27,6 +27,8 @@ export const postgresSteps = [
   '0016-keys-with-spend-limit.sql',
   '0017-tokens-per-minute.sql',
   '0022-service-tier.sql',
+  '0020-stored-files.sql',
+  '0021-batches.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

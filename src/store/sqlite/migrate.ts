@@ -33,6 +33,8 @@ export const sqliteSteps = [
   '0024-keys-with-spend-limit.sql',
   '0025-tokens-per-minute.sql',
   '0030-service-tier.sql',
+  '0028-stored-files.sql',
+  '0029-batches.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>
