@@ -388,6 +388,7 @@ const joints: readonly Part[] = [
     part: 'main.ts',
     may: [
       'alerts/commands',
+      'batches/commands',
       'billing/commands',
       'catalog/commands',
       'cli',
@@ -491,7 +492,7 @@ const edges: readonly Part[] = [
     ],
     packages: ['node:crypto', 'node:events', 'node:stream', 'node:worker_threads', 'typebox'],
   })),
-  ...['alerts', 'billing', 'catalog', 'cluster', 'ledger', 'operate', 'queue', 'store', 'workspaces'].map(
+  ...['alerts', 'batches', 'billing', 'catalog', 'cluster', 'ledger', 'operate', 'queue', 'store', 'workspaces'].map(
     (feature) => ({
       part: `${feature}/commands`,
       may: [
@@ -611,6 +612,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
   batches: [
     'batch-store.ts',
     'batches.ts',
+    'commands/batch.ts',
     'file-store.ts',
     'files.ts',
     'idle-places.ts',
