@@ -3,7 +3,7 @@ import { ApiError } from '../shared/errors.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import { assemble, type AssemblyParts } from './assemble.ts'
 import type { Batch, BatchErrors, ClaimedBatch, LineRange } from './batch-store.ts'
-import { belowV1, linesOf } from './lines.ts'
+import { pathBelowV1, fileLines } from './lines.ts'
 import { openRunner, type RunnerParts } from './runner.ts'
 import { validateLines } from './validate.ts'
 
@@ -126,7 +126,7 @@ export function openBatches(parts: BatchesParts): Batches {
       return fail(batch, 'invalid_api_key', 'The API key that created the batch has been revoked or has expired.')
     }
     const file = await files.file(batch.workspaceId, batch.inputFileId)
-    const lines = linesOf(await files.read(file, 0, file.bytes), { number: 1, start: 0 }, parts.maxLineBytes)
+    const lines = fileLines(await files.read(file, 0, file.bytes), { number: 1, start: 0 }, parts.maxLineBytes)
     let found: LineRange[] = []
     const add = async (): Promise<void> => {
       await store.addRanges(batch, found)
@@ -169,7 +169,7 @@ export function openBatches(parts: BatchesParts): Batches {
 
   return {
     async create({ workspace, keyId }, { inputFileId, endpoint: given, metadata }) {
-      const endpoint = belowV1(given)
+      const endpoint = pathBelowV1(given)
       if (!endpoints.urls.includes(endpoint)) {
         throw new ApiError('invalid_value', `'endpoint' must be one of ${endpoints.urls.join(', ')}.`, {
           param: 'endpoint',

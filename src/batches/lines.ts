@@ -16,7 +16,7 @@ export interface FileLine {
 const NEW_LINE = 0x0a
 
 /** The lines of a part of a file. No more than one line is in memory at a time. */
-export async function* linesOf(
+export async function* fileLines(
   stream: Readable,
   from: { readonly number: number; readonly start: number },
   maxLineBytes: number,
@@ -87,7 +87,7 @@ export function readLine(bytes: Buffer, endpoint: string): LineRequest {
   if (method === undefined) throw missing('method')
   if (method !== 'POST') throw new ApiError('invalid_value', "'method' must be POST.", { param: 'method' })
   if (url === undefined) throw missing('url')
-  if (typeof url !== 'string' || belowV1(url) !== endpoint) {
+  if (typeof url !== 'string' || pathBelowV1(url) !== endpoint) {
     throw new ApiError('invalid_value', `'url' must be the endpoint of the batch, ${endpoint}.`, { param: 'url' })
   }
   if (body === undefined) throw missing('body')
@@ -101,7 +101,7 @@ export function readLine(bytes: Buffer, endpoint: string): LineRequest {
 }
 
 /** Our own paths are below /api/v1. */
-export function belowV1(url: string): string {
+export function pathBelowV1(url: string): string {
   return url.startsWith('/api/v1/') ? url.slice('/api'.length) : url
 }
 

@@ -3,7 +3,7 @@ import type { AlarmClock } from '../shared/clock.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import type { Batch, BatchStore, ClaimedRange, LineResult } from './batch-store.ts'
 import type { BatchFiles } from './files.ts'
-import { linesOf, type FileLine } from './lines.ts'
+import { fileLines, type FileLine } from './lines.ts'
 import { runLine, type LineEnd, type LineParts, type RunningLine } from './run-line.ts'
 
 export interface RunnerParts extends LineParts {
@@ -85,6 +85,12 @@ export function openRunner(parts: RunnerParts): Runner {
       )
       const going = new Set(await store.batchesInProgress([...held].map(({ batch }) => batch.id)))
       for (const { batch, stop } of held) if (!going.has(batch.id)) stop.abort(new Error('the batch has ended'))
+      for (const batch of new Map([...held].map((it) => [it.batch.id, it.batch])).values()) {
+        if (await parts.callerOf(batch)) continue
+        for (const { batch: other, stop } of held)
+          if (other.id === batch.id) stop.abort(new Error('its key was revoked'))
+        await endWithoutCaller(batch)
+      }
       isStoreUp = true
     } catch (error) {
       isStoreUp = false
@@ -242,7 +248,7 @@ export async function readRange(
 ): Promise<readonly FileLine[]> {
   const file = await files.file(workspaceId, inputFileId)
   const stream = await files.read(file, byteStart, byteEnd)
-  return Array.fromAsync(linesOf(stream, { number: firstLine, start: byteStart }, maxLineBytes))
+  return Array.fromAsync(fileLines(stream, { number: firstLine, start: byteStart }, maxLineBytes))
 }
 
 /**

@@ -41,8 +41,9 @@ describe('a batch of a workspace', () => {
     const { id } = await submit(sdkOf({ ...weir, key }), lines)
     await engine.arrived(1)
     assert.equal((await weir.admin('DELETE', `/admin/v1/keys/${keyId}`)).status, 200)
-    held.open()
     const client = sdkOf(weir)
+    await reached(client, id, 'finalizing')
+    held.open()
     const batch = await reached(client, id, 'failed')
     assert.equal(batch.errors?.data?.[0]?.code, 'invalid_api_key')
     const [answers, failures] = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
-import { linesOf, type FileLine } from '../../src/batches/lines.ts'
+import { fileLines, type FileLine } from '../../src/batches/lines.ts'
 import { validateLines } from '../../src/batches/validate.ts'
 import type { LineRange } from '../../src/batches/batch-store.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
@@ -18,7 +18,7 @@ describe('the lines of a file', () => {
       const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
         bytes.subarray(index * size, (index + 1) * size),
       )
-      const lines = await Array.fromAsync(linesOf(Readable.from(chunks), FROM, 100))
+      const lines = await Array.fromAsync(fileLines(Readable.from(chunks), FROM, 100))
       assert.deepEqual(
         lines.map((it) => [it.number, bytes.toString('utf8', it.start, it.end), it.bytes?.toString()]),
         [
@@ -31,7 +31,7 @@ describe('the lines of a file', () => {
   })
 
   it('that are too long have no bytes', async () => {
-    const lines = await Array.fromAsync(linesOf(Readable.from([Buffer.from('12345\n123456\n')]), FROM, 5))
+    const lines = await Array.fromAsync(fileLines(Readable.from([Buffer.from('12345\n123456\n')]), FROM, 5))
     assert.deepEqual(
       lines.map((it) => it.bytes?.toString()),
       ['12345', undefined],
@@ -50,7 +50,7 @@ describe('the lines of a file', () => {
     })
     let used = 0
     let most = 0
-    for await (const { bytes } of linesOf(source, FROM, 100_000)) {
+    for await (const { bytes } of fileLines(source, FROM, 100_000)) {
       used++
       most = Math.max(most, read - used)
       assert.equal(bytes?.length, 65_535)

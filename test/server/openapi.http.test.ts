@@ -43,7 +43,7 @@ before(async () => {
   const model = (id: string, changes: object): object => modelEntry([], { id, aliases: [], serverless, ...changes })
   weir = await startWeir({
     server: { port: 0, admin_port: 0, max_body_bytes: 4096 },
-    rate_limit: { requests_per_minute: 100_000 },
+    rate_limit: { requests_per_minute: 100_000, unauthenticated_per_minute: 100_000 },
     seller: { name: 'Example Pty Ltd', abn: '51824753556' },
     models: [
       modelEntry([engine.url]),

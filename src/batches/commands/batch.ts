@@ -1,9 +1,8 @@
 import { createWriteStream, openAsBlob } from 'node:fs'
 import { basename } from 'node:path'
-import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Agent, fetch, FormData, type RequestInit, type Response } from 'undici'
+import { Agent, FormData, request } from 'undici'
 import { CommandFailed, configOf, parseFlags, UsageError, type Command, type Flags } from '../../cli/command.ts'
 import { borrowKey, findService } from '../../operate/running-service.ts'
 
@@ -49,7 +48,15 @@ id of the batch. "results" prints its answers, one in each line.
 }
 
 /** Sends a request with the key. Throws what the service refuses it with. */
-type Service = (path: string, request?: RequestInit) => Promise<Response>
+type Service = (path: string, sent?: Sent) => Promise<Answer>
+
+type Answer = Awaited<ReturnType<typeof request>>['body']
+
+interface Sent {
+  readonly method: 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | FormData
+}
 
 interface BatchView {
   readonly id: string
@@ -84,17 +91,17 @@ async function withService(flags: Flags, work: (service: Service) => Promise<voi
 }
 
 function serviceAt(url: string, key: string, dispatcher: Agent): Service {
-  return async (path, request = {}) => {
-    const response = await fetch(`${url.replace(/\/$/, '')}/api/v1${path}`, {
-      ...request,
+  return async (path, sent) => {
+    const { statusCode, body } = await request(`${url.replace(/\/$/, '')}/api/v1${path}`, {
+      ...sent,
       dispatcher,
-      headers: { ...(request.headers as Record<string, string>), authorization: `Bearer ${key}` },
+      headers: { ...sent?.headers, authorization: `Bearer ${key}` },
     }).catch((error: Error) => {
-      throw new CommandFailed(`${url} does not answer: ${(error.cause as Error | undefined)?.message ?? error.message}`)
+      throw new CommandFailed(`${url} does not answer: ${error.message}`)
     })
-    if (response.ok) return response
-    const { error } = (await response.json().catch(() => ({}))) as { error?: { message: string } }
-    throw new CommandFailed(error?.message ?? `the service answered with status ${response.status}`)
+    if (statusCode < 400) return body
+    const { error } = (await body.json().catch(() => ({}))) as { error?: { message: string } }
+    throw new CommandFailed(error?.message ?? `the service answered with status ${statusCode}`)
   }
 }
 
@@ -171,8 +178,8 @@ async function results(service: Service, flags: Flags, id: string): Promise<void
     const reason = isOver(found) ? 'has no such lines' : 'has not ended'
     throw new CommandFailed(`the batch ${reason}: ${stateText(found)}`)
   }
-  const { body } = await service(`/files/${wanted}/content`)
+  const content = await service(`/files/${wanted}/content`)
   const output = flags.text('output')
   const into = output === undefined ? process.stdout : createWriteStream(output)
-  if (body) await pipeline(Readable.fromWeb(body), into, { end: output !== undefined })
+  await pipeline(content, into, { end: output !== undefined })
 }
