@@ -113,6 +113,13 @@ export const configNotes = {
     '8 GiB',
     'For all recordings on disk at a time; one workspace has at most half. At least twice `audio.max_upload_bytes`. They have less where the disk has less, besides a reserve for the ledger (1 GiB, or a quarter of a small disk).',
   ],
+  'batches.max_file_bytes': ['200 MiB', 'The largest file that a workspace may upload for a batch.'],
+  'batches.max_files': ['1000', 'How many files a workspace may have stored, results of batches included.'],
+  'batches.max_stored_bytes': ['10 GiB', 'For all stored files of a workspace together.'],
+  'batches.retention_days': ['30', 'Files are deleted after this many days, and batches as long after their end.'],
+  'batches.max_lines': ['50000', 'The most lines in the input file of a batch.'],
+  'batches.max_queued_lines': ['1000000', 'The lines of all unfinished batches of a workspace together.'],
+  'batches.max_in_flight': ['64', 'The lines of a workspace that one replica runs at a time.'],
   'console.models': [
     '`members`',
     '`public`: all visitors see the models and their list prices in the console, without signing in.',

@@ -13,6 +13,7 @@ import { tracingFrom, type TracingSettings } from './config/tracing-settings.ts'
 import { filesFrom, type FilesConfig } from './config/config-storage.ts'
 import { parseAbn } from './shared/money/abn.ts'
 import {
+  BATCH_DEFAULTS,
   leastRequestMemory,
   MAX_BODY_BYTES,
   MAX_JOURNAL_BYTES,
@@ -93,6 +94,19 @@ export interface Config {
     readonly maxUploadBytes: number
     /** The total size of all uploads on disk. */
     readonly maxSpoolBytes: number
+  }
+  /** The limits of each workspace for batches and their files. */
+  readonly batches: {
+    readonly maxFileBytes: number
+    readonly maxFiles: number
+    readonly maxStoredBytes: number
+    /** How long files are kept, and batches after their end. */
+    readonly retentionDays: number
+    readonly maxLines: number
+    /** Of all its unfinished batches. */
+    readonly maxQueuedLines: number
+    /** Lines that one process runs at a time. */
+    readonly maxInFlight: number
   }
   /** Who can see the models and their list prices in the console: signed-in members, or everyone. */
   readonly consoleModels: 'members' | 'public'
@@ -175,6 +189,15 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     audio: {
       maxUploadBytes: content.audio?.max_upload_bytes ?? MAX_UPLOAD_BYTES,
       maxSpoolBytes: content.audio?.max_spool_bytes ?? MAX_SPOOL_BYTES,
+    },
+    batches: {
+      maxFileBytes: content.batches?.max_file_bytes ?? BATCH_DEFAULTS.maxFileBytes,
+      maxFiles: content.batches?.max_files ?? BATCH_DEFAULTS.maxFiles,
+      maxStoredBytes: content.batches?.max_stored_bytes ?? BATCH_DEFAULTS.maxStoredBytes,
+      retentionDays: content.batches?.retention_days ?? BATCH_DEFAULTS.retentionDays,
+      maxLines: content.batches?.max_lines ?? BATCH_DEFAULTS.maxLines,
+      maxQueuedLines: content.batches?.max_queued_lines ?? BATCH_DEFAULTS.maxQueuedLines,
+      maxInFlight: content.batches?.max_in_flight ?? BATCH_DEFAULTS.maxInFlight,
     },
     consoleModels: content.console?.models ?? ('members' as const),
     logLevel: content.log?.level ?? 'info',
@@ -332,6 +355,13 @@ function settingsOf(
     ['prompts.changing_lines', config.changingLines],
     ['audio.max_upload_bytes', config.audio.maxUploadBytes],
     ['audio.max_spool_bytes', config.audio.maxSpoolBytes],
+    ['batches.max_file_bytes', config.batches.maxFileBytes],
+    ['batches.max_files', config.batches.maxFiles],
+    ['batches.max_stored_bytes', config.batches.maxStoredBytes],
+    ['batches.retention_days', config.batches.retentionDays],
+    ['batches.max_lines', config.batches.maxLines],
+    ['batches.max_queued_lines', config.batches.maxQueuedLines],
+    ['batches.max_in_flight', config.batches.maxInFlight],
     ['invoice.link_days', config.invoice.linkDays],
     ['invoice.fonts', config.invoice.fonts],
     [

@@ -8,6 +8,7 @@ import { version } from './operate/version.ts'
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./cli/serve/serve.ts')).serve,
   chat: async () => (await import('./cli/chat.ts')).chat,
+  batch: async () => (await import('./batches/commands/batch.ts')).batch,
   console: async () => (await import('./cli/console.ts')).consoleLink,
   check: async () => (await import('./operate/commands/check.ts')).check,
   config: async () => (await import('./operate/commands/config.ts')).config,

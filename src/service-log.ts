@@ -63,6 +63,11 @@ export function alertsFailed({ log }: Telemetry): (reason: Error) => void {
   return ({ message }) => log.warn({ reason: message }, 'events cannot be read or written now; trying again')
 }
 
+export function batchesFailed({ log }: Telemetry): (reason: Error) => void {
+  return ({ message }) =>
+    log.warn({ reason: message }, 'a batch or a file of one cannot be processed now; trying again')
+}
+
 export function coordinationEvents({ log }: Telemetry, draining: Draining): LinkEvents & ChangeEvents {
   return {
     drainRequested() {

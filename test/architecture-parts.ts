@@ -101,6 +101,13 @@ const features: readonly Part[] = [
   { part: 'server', may: ['cluster', 'operate/audit', 'workspaces', 'workspaces/rate-limits', CODE_SAMPLES] },
   { part: CODE_SAMPLES, may: [], packages: [], isAlone: true },
 
+  // Files and batches. How a line becomes a job is given to it, because only routes know all endpoints.
+  {
+    part: 'batches',
+    may: ['billing/rating', 'engines', 'ledger', 'queue', 'server', 'store', 'workspaces'],
+    packages: ['node:crypto', 'node:stream', 'node:timers/promises'],
+  },
+
   { part: 'inference/metering', may: ['billing/rating', 'engines'], packages: [] },
   { part: 'inference/request', may: ['catalog', 'delivery', 'engines', 'engines/dialects', 'engines/prefix'] },
   {
@@ -165,13 +172,14 @@ const joints: readonly Part[] = [
   // Everything that the store keeps, and the queries of all features over one database.
   {
     part: 'store/store.ts',
-    may: ['alerts', 'billing', 'catalog', 'ledger', 'operate/audit', 'workspaces'],
+    may: ['alerts', 'batches', 'billing', 'catalog', 'ledger', 'operate/audit', 'workspaces'],
     packages: [],
   },
   {
     part: 'store/open.ts',
     may: [
       'alerts',
+      'batches',
       'billing',
       'catalog',
       'ledger',
@@ -247,6 +255,7 @@ const joints: readonly Part[] = [
     may: [
       'billing',
       'alerts/routes',
+      'batches/routes',
       'billing/routes',
       'catalog/routes',
       'cluster/routes',
@@ -330,6 +339,7 @@ const joints: readonly Part[] = [
     part: 'compose',
     may: [
       'alerts',
+      'batches',
       'billing',
       'bookkeeping.ts',
       'catalog',
@@ -337,8 +347,10 @@ const joints: readonly Part[] = [
       'cluster/changes',
       'config.ts',
       'delivery',
+      'inference/metering',
       'inference/pipeline',
       'inference/request',
+      'inference/routes',
       'ledger',
       'local-models',
       'local-models/files',
@@ -376,6 +388,7 @@ const joints: readonly Part[] = [
     part: 'main.ts',
     may: [
       'alerts/commands',
+      'batches/commands',
       'billing/commands',
       'catalog/commands',
       'cli',
@@ -428,6 +441,7 @@ const localModels: readonly Part[] = [
 
 const everyFeature = [
   'alerts',
+  'batches',
   'billing',
   'billing/rating',
   'catalog',
@@ -453,6 +467,7 @@ const everyFeature = [
 const edges: readonly Part[] = [
   ...[
     'alerts',
+    'batches',
     'billing',
     'catalog',
     'cluster',
@@ -477,7 +492,7 @@ const edges: readonly Part[] = [
     ],
     packages: ['node:crypto', 'node:events', 'node:stream', 'node:worker_threads', 'typebox'],
   })),
-  ...['alerts', 'billing', 'catalog', 'cluster', 'ledger', 'operate', 'queue', 'store', 'workspaces'].map(
+  ...['alerts', 'batches', 'billing', 'catalog', 'cluster', 'ledger', 'operate', 'queue', 'store', 'workspaces'].map(
     (feature) => ({
       part: `${feature}/commands`,
       may: [
@@ -513,6 +528,8 @@ export const pure: readonly string[] = [
   'alerts/endpoints.ts',
   'alerts/event-table.ts',
   'alerts/events.ts',
+  'batches/batch-store.ts',
+  'batches/file-store.ts',
   'billing/invoices/buyer-identity.ts',
   'billing/invoices/invoice-document.ts',
   'billing/invoices/invoice-lines.ts',
@@ -591,6 +608,21 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'queries/alerts.ts',
     'routes/alerts.ts',
     'watch.ts',
+  ],
+  batches: [
+    'batch-store.ts',
+    'batches.ts',
+    'commands/batch.ts',
+    'file-store.ts',
+    'files.ts',
+    'idle-places.ts',
+    'line-endpoints.ts',
+    'lines.ts',
+    'queries/batches.ts',
+    'queries/stored-files.ts',
+    'result-writer.ts',
+    'routes/batches.ts',
+    'routes/files.ts',
   ],
   billing: [
     'invoices/commands/invoice.ts',
@@ -719,9 +751,11 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
   ],
   inference: [
     'audio/measure/measure.ts',
+    'metering/usage-bounds.ts',
     'pipeline/pipeline.ts',
     'request/remote-image.ts',
     'routes/audio.ts',
+    'routes/batch-lines.ts',
     'routes/count-tokens.ts',
     'routes/files.ts',
     'routes/inference.ts',
@@ -809,6 +843,8 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'files/files.ts',
     'files/local.ts',
     'files/s3.ts',
+    'files/stored-files.ts',
+    'files/stored-on-disk.ts',
     'incoming-request.ts',
     'key-route.ts',
     'needs-restart.ts',

@@ -316,6 +316,7 @@ export interface Operations {
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
         | 'key_not_allowed'
+        | 'quota_exceeded'
         | 'role_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'

@@ -1167,6 +1167,7 @@ export interface Operations {
         | 'invalid_api_key'
         | 'spend_limit_exceeded'
         | 'key_not_allowed'
+        | 'quota_exceeded'
         | 'role_not_allowed'
         | 'model_access_denied'
         | 'model_not_found'
@@ -1255,6 +1256,240 @@ export interface Operations {
       credit_note?: string | null
     }
   }
+  uploadFile: {
+    path: {}
+    query: {}
+    body: { file: string; purpose: 'batch' }
+    answer: {
+      id: string
+      object: 'file'
+      bytes: number
+      created_at: number
+      expires_at: number
+      filename: string
+      purpose: 'batch' | 'batch_output'
+      status: 'processed'
+    }
+  }
+  listFiles: {
+    path: {}
+    query: { purpose?: 'batch' | 'batch_output'; order?: 'asc' | 'desc'; after?: string; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        object: 'file'
+        bytes: number
+        created_at: number
+        expires_at: number
+        filename: string
+        purpose: 'batch' | 'batch_output'
+        status: 'processed'
+      }[]
+      first_id: string | null
+      last_id: string | null
+      has_more: boolean
+    }
+  }
+  getFile: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      object: 'file'
+      bytes: number
+      created_at: number
+      expires_at: number
+      filename: string
+      purpose: 'batch' | 'batch_output'
+      status: 'processed'
+    }
+  }
+  deleteFile: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: { id: string; object: 'file'; deleted: true }
+  }
+  getFileContent: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: unknown
+  }
+  createBatch: {
+    path: {}
+    query: {}
+    body: {
+      input_file_id: string
+      endpoint: string
+      completion_window: '24h'
+      metadata?: Record<string, string> | null
+    }
+    answer: {
+      id: string
+      object: 'batch'
+      endpoint: string
+      errors: {
+        object: 'list'
+        count: number
+        data: readonly { code: string; message: string; param: string | null; line: number | null }[]
+      } | null
+      input_file_id: string
+      completion_window: '24h'
+      status:
+        | 'validating'
+        | 'failed'
+        | 'in_progress'
+        | 'finalizing'
+        | 'completed'
+        | 'expired'
+        | 'cancelling'
+        | 'cancelled'
+      paused: { code: string; message: string; since: number } | null
+      output_file_id: string | null
+      error_file_id: string | null
+      created_at: number
+      in_progress_at: number | null
+      expires_at: number
+      finalizing_at: number | null
+      completed_at: number | null
+      failed_at: number | null
+      expired_at: number | null
+      cancelling_at: number | null
+      cancelled_at: number | null
+      request_counts: { total: number; completed: number; failed: number }
+      metadata: Record<string, string> | null
+    }
+  }
+  listBatches: {
+    path: {}
+    query: { after?: string; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        object: 'batch'
+        endpoint: string
+        errors: {
+          object: 'list'
+          count: number
+          data: readonly { code: string; message: string; param: string | null; line: number | null }[]
+        } | null
+        input_file_id: string
+        completion_window: '24h'
+        status:
+          | 'validating'
+          | 'failed'
+          | 'in_progress'
+          | 'finalizing'
+          | 'completed'
+          | 'expired'
+          | 'cancelling'
+          | 'cancelled'
+        paused: { code: string; message: string; since: number } | null
+        output_file_id: string | null
+        error_file_id: string | null
+        created_at: number
+        in_progress_at: number | null
+        expires_at: number
+        finalizing_at: number | null
+        completed_at: number | null
+        failed_at: number | null
+        expired_at: number | null
+        cancelling_at: number | null
+        cancelled_at: number | null
+        request_counts: { total: number; completed: number; failed: number }
+        metadata: Record<string, string> | null
+      }[]
+      first_id: string | null
+      last_id: string | null
+      has_more: boolean
+    }
+  }
+  getBatch: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      object: 'batch'
+      endpoint: string
+      errors: {
+        object: 'list'
+        count: number
+        data: readonly { code: string; message: string; param: string | null; line: number | null }[]
+      } | null
+      input_file_id: string
+      completion_window: '24h'
+      status:
+        | 'validating'
+        | 'failed'
+        | 'in_progress'
+        | 'finalizing'
+        | 'completed'
+        | 'expired'
+        | 'cancelling'
+        | 'cancelled'
+      paused: { code: string; message: string; since: number } | null
+      output_file_id: string | null
+      error_file_id: string | null
+      created_at: number
+      in_progress_at: number | null
+      expires_at: number
+      finalizing_at: number | null
+      completed_at: number | null
+      failed_at: number | null
+      expired_at: number | null
+      cancelling_at: number | null
+      cancelled_at: number | null
+      request_counts: { total: number; completed: number; failed: number }
+      metadata: Record<string, string> | null
+    }
+  }
+  cancelBatch: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      object: 'batch'
+      endpoint: string
+      errors: {
+        object: 'list'
+        count: number
+        data: readonly { code: string; message: string; param: string | null; line: number | null }[]
+      } | null
+      input_file_id: string
+      completion_window: '24h'
+      status:
+        | 'validating'
+        | 'failed'
+        | 'in_progress'
+        | 'finalizing'
+        | 'completed'
+        | 'expired'
+        | 'cancelling'
+        | 'cancelled'
+      paused: { code: string; message: string; since: number } | null
+      output_file_id: string | null
+      error_file_id: string | null
+      created_at: number
+      in_progress_at: number | null
+      expires_at: number
+      finalizing_at: number | null
+      completed_at: number | null
+      failed_at: number | null
+      expired_at: number | null
+      cancelling_at: number | null
+      cancelled_at: number | null
+      request_counts: { total: number; completed: number; failed: number }
+      metadata: Record<string, string> | null
+    }
+  }
   invoiceLine: {
     path: { number: string; line: string }
     query: { format?: 'json' | 'csv'; limit?: number; after?: string }
@@ -1318,6 +1553,15 @@ export const operations = {
   usageCache: ['GET', '/api/v1/usage/cache'],
   usageRefused: ['GET', '/api/v1/usage/refused'],
   usageRequestId: ['GET', '/api/v1/usage/{request_id}'],
+  uploadFile: ['POST', '/api/v1/files'],
+  listFiles: ['GET', '/api/v1/files'],
+  getFile: ['GET', '/api/v1/files/{id}'],
+  deleteFile: ['DELETE', '/api/v1/files/{id}'],
+  getFileContent: ['GET', '/api/v1/files/{id}/content'],
+  createBatch: ['POST', '/api/v1/batches'],
+  listBatches: ['GET', '/api/v1/batches'],
+  getBatch: ['GET', '/api/v1/batches/{id}'],
+  cancelBatch: ['POST', '/api/v1/batches/{id}/cancel'],
   invoiceLine: ['GET', '/api/v1/invoices/{number}/lines/{line}'],
   invoiceRows: ['GET', '/api/v1/invoices/{number}/rows/{line}'],
 } as const satisfies Record<keyof Operations, readonly [method: string, path: string, roles?: readonly string[]]>

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from '../workspaces/accounts.ts'
 import { keptOperatorToken } from '../workspaces/sessions/operator-token.ts'
 import type { SignIn } from '../workspaces/sign-in/sign-in.ts'
@@ -13,6 +14,10 @@ import { openAlerts } from '../alerts/alerts.ts'
 import { alertEvent } from '../alerts/events.ts'
 import { openDelivering } from '../alerts/delivering.ts'
 import { openWatch } from '../alerts/watch.ts'
+import { openBatches, type Batches } from '../batches/batches.ts'
+import { openBatchFiles, type BatchFiles } from '../batches/files.ts'
+import { idlePlaces } from '../batches/idle-places.ts'
+import { resultWriter } from '../batches/result-writer.ts'
 import { openBookkeeping } from '../bookkeeping.ts'
 import { openCatalogInForce } from '../catalog/catalog-in-force.ts'
 import { watchFile } from '../catalog/catalog.ts'
@@ -27,17 +32,23 @@ import type { FetchEvents } from '../local-models/local-models.ts'
 import { downloadList } from '../local-models/downloads.ts'
 import { operatorModels } from '../local-models/operator-models.ts'
 import { localFiles } from '../server/files/local.ts'
-import { s3Files } from '../server/files/s3.ts'
+import { s3Files, storedInS3 } from '../server/files/s3.ts'
+import type { StoredFiles } from '../server/files/stored-files.ts'
+import { storedOnDisk } from '../server/files/stored-on-disk.ts'
 import { urlOf, type Listener } from '../server/server.ts'
 import { remoteImages } from '../inference/request/remote-image.ts'
 import { openSpool } from '../server/uploads/spool.ts'
+import type { Spool } from '../server/uploads/uploads.ts'
+import { wholeUsage } from '../inference/metering/usage-bounds.ts'
 import { createPipeline, type Pipeline } from '../inference/pipeline/pipeline.ts'
+import { batchLines } from '../inference/routes/batch-lines.ts'
 import type { AlarmClock, Clock } from '../shared/clock.ts'
 import type { FileStore } from '../server/files/files.ts'
 import { expiringKeys, keySpend, newlyOverdue, workspaceSpend } from './alert-sources.ts'
 import {
   alertEvents,
   alertsFailed,
+  batchesFailed,
   coordinationEvents,
   emailEvents,
   refusalsFailed,
@@ -91,8 +102,20 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
   const files = openFiles(config, () => urlOf(listeners.public!), clock, disk)
   opened.defer(() => files?.close())
   const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
+  const batchFiles = opened.adopt(
+    openBatchFiles({
+      store: records.store,
+      storage: openStorage(config, clock, disk),
+      clock,
+      ...config.batches,
+      failed: batchesFailed(telemetry),
+    }),
+    (it) => it.close(),
+  )
   const tracing = await openTraces(start, models.engines)
   const pipeline = openPipeline(start, { ...records, ...shared, ...models, tracing })
+  const batchParts = { ...records, ...shared, ...access, ...models, memory, images, files, spool, batchFiles, pipeline }
+  const batches = openBatchRunner(start, batchParts)
   const invoicing = openInvoices(start, records)
   const { seller, invoice } = config
   const rowLinks = openRowLinks(records.store, clock, { publicUrl: seller?.publicUrl, days: invoice.linkDays })
@@ -117,8 +140,32 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
     diskSpace: () => diskSpace(config.modelsDir),
     directory: config.modelsDir,
   })
-  const opening = { ...start, ...records, ...shared, ...access, ...models, listeners, memory, images, files, spool }
-  return { ...opening, alerts, tracing, pipeline, invoicing, rowLinks, reloads, downloads, downloadAlerts, localModels }
+  const opening = {
+    ...start,
+    ...records,
+    ...shared,
+    ...access,
+    ...models,
+    listeners,
+    memory,
+    images,
+    files,
+    spool,
+    batchFiles,
+  }
+  return {
+    ...opening,
+    alerts,
+    tracing,
+    pipeline,
+    batches,
+    invoicing,
+    rowLinks,
+    reloads,
+    downloads,
+    downloadAlerts,
+    localModels,
+  }
 }
 
 /** The store, the ledger, and the refused requests. */
@@ -384,4 +431,64 @@ function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk
   if (files?.kind === 's3') return s3Files(files, clock)
   const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
   return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock, disk)
+}
+
+/** Files of batches. They are next to the images, or in the directory that the workers of this machine share. */
+function openStorage(config: Config, clock: Clock, disk: DiskRoom): StoredFiles {
+  const files = config.files()
+  return files?.kind === 's3' ? storedInS3(files, clock) : storedOnDisk(join(config.sharedDir, 'batches'), disk)
+}
+
+interface BatchRunnerParts extends Records, Shared, Access, Models {
+  readonly memory: ByteBudget
+  readonly images: ReturnType<typeof remoteImages>
+  readonly files: FileStore | undefined
+  readonly spool: Spool
+  readonly batchFiles: BatchFiles
+  readonly pipeline: Pipeline
+}
+
+function openBatchRunner({ config, clock, opened, telemetry, settings }: Start, parts: BatchRunnerParts): Batches {
+  const { store, readStore, journal, accounts, draining, admission, images, files, catalog, pipeline, memory } = parts
+  const endpoints = batchLines({
+    catalog,
+    pipeline,
+    files,
+    fetchImages: images.fetchImages,
+    imageLimits: config.imageLimits,
+    changingLines: config.changingLines,
+    limits: settings,
+  })
+  const batches = openBatches({
+    ...config.batches,
+    store,
+    files: parts.batchFiles,
+    spool: parts.spool,
+    clock,
+    endpoints,
+    places: idlePlaces(admission, clock),
+    writer: resultWriter(store),
+    memory,
+    owner: journal?.owner ?? '',
+    isAlone: journal === undefined,
+    running: new Set(),
+    pipeline,
+    usageOf: (job, answer) => wholeUsage(job, answer).usage,
+    sleep: (ms, signal) => sleep(ms, undefined, { signal, ref: false }),
+    failed: batchesFailed(telemetry),
+    maxLineBytes: config.maxBodyBytes,
+    async callerOf({ keyId, workspaceId }) {
+      const key = await accounts.key(keyId)
+      if (key) return accounts.callerOf(key.hash)
+      // A person or a link that signed in to the console, or a lent key.
+      const workspace = accounts.workspaceById(workspaceId)
+      return workspace && { workspace, keyId }
+    },
+    rowsOf: readStore.usageRows,
+    // Without a journal of its own, no other process writes to the store.
+    isDelivered: (owner) => !journal || owner === journal.owner || owner === journal.predecessor,
+    isDraining: draining.isOn,
+    leftMs: draining.leftMs,
+  })
+  return opened.adopt(batches, (it) => it.close())
 }

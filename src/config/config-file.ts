@@ -15,6 +15,15 @@ import { isPrivateWay } from './loopback.ts'
 const closed = { additionalProperties: false } as const
 export const MAX_UPLOAD_BYTES = 25 * 2 ** 20
 export const MAX_SPOOL_BYTES = 8 * 2 ** 30
+export const BATCH_DEFAULTS = {
+  maxFileBytes: 200 * 2 ** 20,
+  maxFiles: 1000,
+  maxStoredBytes: 10 * 2 ** 30,
+  retentionDays: 30,
+  maxLines: 50_000,
+  maxQueuedLines: 1_000_000,
+  maxInFlight: 64,
+} as const
 /** About a million and a half rows. */
 export const MAX_JOURNAL_BYTES = 512 * 2 ** 20
 export const MAX_BODY_BYTES = 20 * 2 ** 20
@@ -203,6 +212,15 @@ export const configSchema = Type.Object(
     audio: section({
       max_upload_bytes: Type.Integer({ minimum: 1024, maximum: 1_073_741_824 }),
       max_spool_bytes: Type.Integer({ minimum: 1024, maximum: 1_099_511_627_776 }),
+    }),
+    batches: section({
+      max_file_bytes: Type.Integer({ minimum: 1024, maximum: 1_073_741_824 }),
+      max_files: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+      max_stored_bytes: Type.Integer({ minimum: 1024, maximum: Number.MAX_SAFE_INTEGER }),
+      retention_days: Type.Integer({ minimum: 1, maximum: 3650 }),
+      max_lines: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+      max_queued_lines: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
+      max_in_flight: Type.Integer({ minimum: 1, maximum: 10_000 }),
     }),
     console: section({ models: Type.Enum(['members', 'public']) }),
     log: section({ level: Type.Enum(['debug', 'info', 'warn', 'error', 'silent']) }),

@@ -2,6 +2,12 @@ import { ApiError, CallerLeft, type ErrorCode } from '../shared/errors.ts'
 import { HEADROOM, memoryToParse, parseJsonObject, scanJson, type JsonBody } from '../shared/json/json-body.ts'
 import type { Exchange } from './exchange.ts'
 
+/** Counts the memory that a request uses until it ends. */
+export interface RequestMemory {
+  /** Throws if there is no room for it. */
+  holdRequest(bytes: number): void
+}
+
 const FIRST_BYTES = 65_536
 
 /** What a route that reads a JSON body may refuse it with. */
@@ -25,9 +31,9 @@ export function readJson(exchange: Exchange, maxBytes: number): Promise<Buffer> 
   return readBody(exchange, maxBytes)
 }
 
-export function parsedObject(exchange: Exchange, bytes: Buffer): JsonBody {
+export function parsedObject(memory: RequestMemory, bytes: Buffer): JsonBody {
   const scan = scanJson(bytes)
-  exchange.holdRequest(memoryToParse(bytes.length - HEADROOM, scan.values))
+  memory.holdRequest(memoryToParse(bytes.length - HEADROOM, scan.values))
   return parseJsonObject(bytes, scan)
 }
 

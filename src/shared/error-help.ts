@@ -16,6 +16,7 @@ export const errorCauses: Readonly<Record<ErrorCode, string>> = {
   invalid_api_key: 'The key is unknown, revoked or expired.',
   spend_limit_exceeded: 'The hard spend limit of the workspace would be passed.',
   key_not_allowed: 'The key may not be used on this endpoint, from this address, or for this action.',
+  quota_exceeded: 'The workspace has as many stored files, or lines waiting in batches, as it may have.',
   role_not_allowed: 'You are signed in to a console with a role that may not do this.',
   model_access_denied:
     'The key may not call the model, or the model runs only on capacity reserved for other workspaces.',
@@ -58,6 +59,7 @@ export const errorRemedies: Readonly<Record<ErrorCode, string>> = {
   invalid_api_key: 'Use another key. Operators: `weir keys create`.',
   spend_limit_exceeded: 'Wait for the next month, or ask the operator to raise the limit.',
   key_not_allowed: 'Use another key, or have its limits changed. Operators: `weir keys set`.',
+  quota_exceeded: 'Delete files, or wait until batches have finished. Operators: `batches` in the configuration.',
   role_not_allowed: 'Ask someone who has the role. Operators: `sign_in.oidc.roles`.',
   model_access_denied: 'Choose another model, or ask the operator for access.',
   model_not_found: 'Take an id or alias from `GET /models`.',

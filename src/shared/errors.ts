@@ -17,6 +17,7 @@ export const errorTable = {
   invalid_api_key: { status: 401, type: 'invalid_request_error', retryAfter: null },
   spend_limit_exceeded: { status: 402, type: 'billing_error', retryAfter: null },
   key_not_allowed: { status: 403, type: 'permission_error', retryAfter: null },
+  quota_exceeded: { status: 403, type: 'permission_error', retryAfter: null },
   role_not_allowed: { status: 403, type: 'permission_error', retryAfter: null },
   model_access_denied: { status: 403, type: 'permission_error', retryAfter: null },
   model_not_found: { status: 404, type: 'invalid_request_error', retryAfter: null },

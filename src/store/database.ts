@@ -34,6 +34,7 @@ export type Transaction =
  * with several writers takes one lock for each name, in alphabetical order, so that there are no deadlocks.
  *
  * - `alerts`: the last event of an engine or a lane. Without the lock, two replicas could add the same change.
+ * - `batches`: the files and the waiting lines of a workspace. Without the lock, two uploads could pass the quota together.
  * - `invoices`: the next number. Without the lock, two invoices could take the same number.
  * - `keys`: the number of the last change of a key. Without the lock, a change could become visible after a later one.
  * - `prices`: the latest version of each price. Without the lock, two replicas could add the same one.
@@ -41,7 +42,7 @@ export type Transaction =
  * - `usage_sums`: the end of the ledger, the sums, and which months are closed. Every transaction that adds rows needs
  *   it: without it, rows could become visible after `usage_summed` has passed them, or slip into a month that is being invoiced.
  */
-export type Lock = 'alerts' | 'invoices' | 'keys' | 'prices' | 'refusals' | 'usage_sums'
+export type Lock = 'alerts' | 'batches' | 'invoices' | 'keys' | 'prices' | 'refusals' | 'usage_sums'
 
 export interface Statement {
   /** With ? for each value. */

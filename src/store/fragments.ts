@@ -16,6 +16,10 @@ export interface SqlDialect {
   greatest(one: string, other: string): string
   /** A select list of the texts in a JSON array. */
   selectTexts(array: string): string
+  /** At the end of a subquery that chooses a row to claim: leaves out rows that other processes are claiming. */
+  readonly skipLocked: string
+  /** At the end of a query whose rows must not change before the transaction ends. */
+  readonly forShare: string
   /** A sum of amounts of pico-AUD as `amount_high` (billions) and `amount_low`, which each fit into 64 bits. */
   sumOfAmounts(column: string): string
 }
@@ -35,6 +39,9 @@ export const sqliteDialect: SqlDialect = {
   fromGiven: (_columns, subquery) => (subquery === undefined ? '' : `FROM ${subquery}`),
   greatest: (one, other) => `max(${one}, ${other})`,
   selectTexts: (array) => `SELECT value FROM json_each(${array})`,
+  // There is one writer.
+  skipLocked: '',
+  forShare: '',
   sumOfAmounts,
 }
 
@@ -48,5 +55,7 @@ export const postgresDialect: SqlDialect = {
   },
   greatest: (one, other) => `greatest(${one}, ${other})`,
   selectTexts: (array) => `SELECT value FROM json_array_elements_text(${array}::json)`,
+  skipLocked: 'FOR UPDATE SKIP LOCKED',
+  forShare: 'FOR SHARE',
   sumOfAmounts,
 }

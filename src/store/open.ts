@@ -9,6 +9,8 @@ import { accountQueries } from '../workspaces/account-queries.ts'
 import { adjustmentNoteQueries } from '../billing/invoices/queries/adjustment-notes.ts'
 import { arrivalQueries } from '../billing/usage/queries/arrivals.ts'
 import { auditQueries } from '../operate/audit/audit-queries.ts'
+import { batchQueries } from '../batches/queries/batches.ts'
+import { storedFileQueries } from '../batches/queries/stored-files.ts'
 import { invoiceQueries, linkSecretQueries } from '../billing/invoices/queries/invoices.ts'
 import { emailQueries } from '../billing/invoices/queries/emails.ts'
 import { paymentQueries } from '../billing/invoices/queries/payments.ts'
@@ -133,6 +135,8 @@ export function storeOn(database: Database & { isUp(): boolean }, owner: string)
     ...laneSettingsQueries(database),
     ...sessionQueries(database),
     ...refusalQueries(database),
+    ...storedFileQueries(database),
+    ...batchQueries(database),
     isUp: () => database.isUp(),
     close: () => database.close(),
   }

@@ -1,5 +1,7 @@
 import type { AccountStore } from '../workspaces/account-store.ts'
 import type { AlertStore } from '../alerts/alert-store.ts'
+import type { BatchStore } from '../batches/batch-store.ts'
+import type { StoredFileStore } from '../batches/file-store.ts'
 import type { AuditStore } from '../operate/audit/audit-store.ts'
 import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from '../billing/invoices/invoice-store.ts'
 import type { EmailStore } from '../billing/invoices/emails/email-store.ts'
@@ -33,6 +35,8 @@ export interface Store
     AuditStore,
     LaneSettingsStore,
     SessionStore,
+    StoredFileStore,
+    BatchStore,
     RefusalStore {
   /** False while nothing can be read or written. */
   isUp(): boolean

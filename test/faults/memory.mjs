@@ -130,8 +130,8 @@ export default [
   {
     name: 'large-body-read-in-the-main-thread',
     file: 'src/inference/routes/inference.ts',
-    find: 'let isInThread = bytes.length > MAX_BYTES_HERE',
-    replace: 'let isInThread = bytes.length > 64 * MAX_BYTES_HERE',
+    find: 'body.length > MAX_BYTES_HERE',
+    replace: 'body.length > 64 * MAX_BYTES_HERE',
     tests: ['server/hostile-bodies.http'],
   },
   {
@@ -158,7 +158,7 @@ export default [
   {
     name: 'large-body-prepared-for-a-caller-that-left',
     file: 'src/inference/routes/prepare-in-thread.ts',
-    find: '      if (exchange.isGone) throw new CallerLeft()\n',
+    find: '      if (client.isGone) throw new CallerLeft()\n',
     replace: '',
     tests: ['inference/prepare-in-thread'],
   },

@@ -43,7 +43,8 @@ export async function s3Stub(): Promise<S3Stub> {
       const failure = stub.failures.shift()
       if (failure !== undefined) return void response.writeHead(failure).end('<Error><Code>SlowDown</Code></Error>')
       const path = (request.url ?? '').split('?')[0] ?? ''
-      const problem = request.method === 'PUT' ? problemOfPut(request, body) : problemOfLink(request, stub.laterMs)
+      const isLink = request.headers.authorization === undefined && request.method === 'GET'
+      const problem = isLink ? problemOfLink(request, stub.laterMs) : problemOfSigned(request, body)
       if (problem !== undefined) {
         stub.refused.push(problem)
         return void response.writeHead(403).end('<Error><Code>SignatureDoesNotMatch</Code></Error>')
@@ -55,8 +56,14 @@ export async function s3Stub(): Promise<S3Stub> {
         return void response.writeHead(200).end()
       }
       const found = stub.objects.get(path)
+      if (request.method === 'DELETE') {
+        stub.objects.delete(path)
+        return void response.writeHead(204).end()
+      }
       if (!found) return void response.writeHead(404).end()
-      response.writeHead(200, { 'content-type': found.contentType }).end(found.bytes)
+      const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
+      const bytes = range ? found.bytes.subarray(Number(range[1]), Number(range[2]) + 1) : found.bytes
+      response.writeHead(range ? 206 : 200, { 'content-type': found.contentType }).end(bytes)
     })()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -66,7 +73,7 @@ export async function s3Stub(): Promise<S3Stub> {
   })
 }
 
-function problemOfPut(request: IncomingMessage, body: Buffer): string | undefined {
+function problemOfSigned(request: IncomingMessage, body: Buffer): string | undefined {
   const fields = /^AWS4-HMAC-SHA256 Credential=([^,]+),\s*SignedHeaders=([^,]+),\s*Signature=([0-9a-f]+)$/.exec(
     request.headers.authorization ?? '',
   )
@@ -75,7 +82,7 @@ function problemOfPut(request: IncomingMessage, body: Buffer): string | undefine
   const time = String(request.headers['x-amz-date'])
   const digest = createHash('sha256').update(body).digest('hex')
   if (request.headers['x-amz-content-sha256'] !== digest) return 'the digest is not that of the body'
-  if (!names.split(';').includes('content-type')) return 'the content type is not signed'
+  if (request.method === 'PUT' && !names.split(';').includes('content-type')) return 'the content type is not signed'
   if (Math.abs(Date.now() - timeOf(time)) > 900_000) return 'too old'
   return signatureOf(request, '', names, digest, credential, time) === signature ? undefined : 'wrong signature'
 }

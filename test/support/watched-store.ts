@@ -10,6 +10,8 @@ import { paymentQueries } from '../../src/billing/invoices/queries/payments.ts'
 import { keyQueries } from '../../src/workspaces/keys/key-queries.ts'
 import { auditQueries } from '../../src/operate/audit/audit-queries.ts'
 import { laneSettingsQueries } from '../../src/catalog/lane-settings-queries.ts'
+import { batchQueries } from '../../src/batches/queries/batches.ts'
+import { storedFileQueries } from '../../src/batches/queries/stored-files.ts'
 import { refusalQueries } from '../../src/billing/refused-requests/refusal-queries.ts'
 import { reportQueries } from '../../src/billing/usage/queries/reports.ts'
 import { ledgerQueries } from '../../src/ledger/queries/ledger.ts'
@@ -69,6 +71,8 @@ export async function watchedStore(
     ...laneSettingsQueries(database),
     ...sessionQueries(database),
     ...refusalQueries(database),
+    ...storedFileQueries(database),
+    ...batchQueries(database),
   }
   return { store, transactions }
 }

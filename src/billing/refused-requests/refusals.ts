@@ -53,6 +53,7 @@ const ownWords: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'invalid_api_key',
   'spend_limit_exceeded',
   'key_not_allowed',
+  'quota_exceeded',
   'role_not_allowed',
   'model_access_denied',
   'request_timeout',

@@ -7,7 +7,13 @@ import type { Exchange } from '../../server/exchange.ts'
 import { jsonEndpoints, type InferenceParts, type JsonEndpoint } from './json-endpoints.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { belowV1, keyRoute, type KeyRoute } from '../../server/key-route.ts'
-import { type FindModel, prepareInThread, type Preparation, type Prepared } from './prepare-in-thread.ts'
+import {
+  type FindModel,
+  prepareInThread,
+  type Preparation,
+  type Prepared,
+  type RequestClient,
+} from './prepare-in-thread.ts'
 import { inferenceErrors, leftOutHeaders, queueHeaders, resolveFor, runJob } from './run-job.ts'
 import { modelName } from '../request/parameters.ts'
 import type { RequestFacts, MissingInput } from '../request/prepared-request.ts'
@@ -108,19 +114,15 @@ const MAX_BYTES_HERE = 524_288
 export async function prepareRequest<Result extends object>(
   parts: InferenceParts,
   endpoint: Preparation<Result>,
-  exchange: Exchange,
+  client: RequestClient,
   body: Buffer,
   find: FindModel,
 ): Promise<Prepared<Result>> {
-  const { imageLimits, changingLines, files } = parts
   let bytes = body
   let images: RequestFacts['images'] = new Map()
-  let isInThread = bytes.length > MAX_BYTES_HERE
+  let isInThread = needsThread(bytes)
   for (;;) {
-    const facts: RequestFacts = { imageLimits, changingLines, images, offersLinks: files !== undefined, isInThread }
-    const made: Prepared<Result | MissingInput> & { readonly bytes?: Buffer | undefined } = isInThread
-      ? await prepareInThread(exchange, endpoint, bytes, facts, find)
-      : prepareHere(exchange, endpoint, bytes, facts, find)
+    const made = await prepareOnce(parts, endpoint, client, bytes, { images, isInThread }, find)
     const { result, ...destination } = made
     if (!('missing' in result)) return { ...destination, result }
     isInThread = true
@@ -132,14 +134,32 @@ export async function prepareRequest<Result extends object>(
   }
 }
 
+/** Whether a body is processed in the thread for large ones from the beginning. */
+export const needsThread = (body: Buffer): boolean => body.length > MAX_BYTES_HERE
+
+/** Prepares a request as far as that is possible with these images. */
+export async function prepareOnce<Result extends object>(
+  { imageLimits, changingLines, files }: InferenceParts,
+  endpoint: Preparation<Result>,
+  client: RequestClient,
+  bytes: Buffer,
+  given: Pick<RequestFacts, 'images' | 'isInThread'>,
+  find: FindModel,
+): Promise<Prepared<Result | MissingInput> & { readonly bytes?: Buffer | undefined }> {
+  const facts: RequestFacts = { imageLimits, changingLines, offersLinks: files !== undefined, ...given }
+  return given.isInThread
+    ? prepareInThread(client, endpoint, bytes, facts, find)
+    : prepareHere(client, endpoint, bytes, facts, find)
+}
+
 function prepareHere<Result>(
-  exchange: Exchange,
+  client: RequestClient,
   endpoint: Preparation<Result>,
   bytes: Buffer,
   facts: RequestFacts,
   find: FindModel,
 ): Prepared<Result | MissingInput> {
-  const body = parsedObject(exchange, bytes)
+  const body = parsedObject(client, bytes)
   const destination = find(modelName(body.value), body.value['stream'] === true)
   return { ...destination, result: endpoint.prepare(body, destination.model, destination.deployment, facts) }
 }

@@ -3,9 +3,9 @@ import { Worker } from 'node:worker_threads'
 import type { Deployment, Model } from '../../catalog/model.ts'
 import { ApiError, CallerLeft } from '../../shared/errors.ts'
 import { HEADROOM, memoryToParse, type JsonBody } from '../../shared/json/json-body.ts'
-import { takeTurns } from '../../shared/turns.ts'
+import { takeTurns, type TurnClient } from '../../shared/turns.ts'
 import type { RequestFacts, MissingInput } from '../request/prepared-request.ts'
-import type { Exchange } from '../../server/exchange.ts'
+import type { RequestMemory } from '../../server/body.ts'
 import { movable, movedBuffer } from './moved-bytes.ts'
 import type { ThreadAnswers, ThreadRequests, ThreadReply } from './prepare-worker.ts'
 
@@ -14,6 +14,9 @@ export interface Preparation<Result> {
   readonly id: string
   prepare(body: JsonBody, model: Model, deployment: Deployment, facts: RequestFacts): Result | MissingInput
 }
+
+/** The sender of a request, as far as preparing it is concerned. */
+export type RequestClient = TurnClient & RequestMemory
 
 /** Where a request goes. */
 export interface Destination {
@@ -53,20 +56,20 @@ let idle: NodeJS.Timeout | undefined
  * is dropped. The memory of the body is transferred to the thread, and back if the preparation needs something first.
  */
 export function prepareInThread<Result>(
-  exchange: Exchange,
+  client: RequestClient,
   { id }: Preparation<Result>,
   body: Buffer,
   facts: RequestFacts,
   find: FindModel,
 ): Promise<Prepared<Result | MissingInput> & { readonly bytes: Buffer | undefined }> {
-  return turns.run(exchange, async () => {
+  return turns.run(client, async () => {
     // The parsed tree is not counted: there is one at a time, in the thread.
-    exchange.holdRequest(memoryToParse(body.length - HEADROOM + imageBytes(facts), 0))
+    client.holdRequest(memoryToParse(body.length - HEADROOM + imageBytes(facts), 0))
     const thread = openThread()
     try {
       const moved = movable(body)
       const { model, isStream } = await callThread<'read'>(thread, { id, bytes: moved, facts }, [moved.buffer])
-      if (exchange.isGone) throw new CallerLeft()
+      if (client.isGone) throw new CallerLeft()
       const destination = find(model, isStream)
       const { result, bytes } = await callThread<'prepare'>(thread, destination)
       return {

@@ -7,6 +7,7 @@ import { MAX_MODEL_NAME } from '../request/shared-schema.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { Caller } from '../../workspaces/workspace.ts'
 import type { Exchange } from '../../server/exchange.ts'
+import type { RequestNotes } from '../../server/request-line.ts'
 import { BASE } from '../../server/key-route.ts'
 
 /** What all inference endpoints share: find the model, check that it can be called on the endpoint, run the job. */
@@ -68,7 +69,7 @@ export const queueHeaders = {
 /** The model that the caller named, if it may be called on this endpoint. */
 export function resolveFor(
   { catalog }: JobParts,
-  exchange: Exchange,
+  exchange: { notes: RequestNotes },
   endpoint: InferenceEndpoint,
   name: string,
   caller: Caller,

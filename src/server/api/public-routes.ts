@@ -10,6 +10,8 @@ import { invoiceLinesRoute } from '../../billing/invoices/routes/invoice-lines.t
 import { invoiceRowsRoute, type InvoiceRowsParts } from '../../billing/invoices/routes/invoice-rows.ts'
 import { countTokensRoutes } from '../../inference/routes/count-tokens.ts'
 import { inferenceRoutes } from '../../inference/routes/inference.ts'
+import { batchRoutes, type BatchesRouteParts } from '../../batches/routes/batches.ts'
+import { batchFileRoutes, type FilesParts } from '../../batches/routes/files.ts'
 import type { InferenceParts } from '../../inference/routes/json-endpoints.ts'
 import type { KeyRoute } from '../key-route.ts'
 import { modelRoutes, type ModelsParts } from '../../catalog/routes/models.ts'
@@ -22,6 +24,8 @@ export interface PublicRouteParts
   extends
     InferenceParts,
     AudioParts,
+    FilesParts,
+    BatchesRouteParts,
     ModelsParts,
     QueueStatusParts,
     InvoiceRowsParts,
@@ -44,6 +48,8 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     ownKeyRoute(parts),
     ...managedKeyRoutes(parts),
     ...ownUsageRoutes(parts),
+    ...batchFileRoutes(parts),
+    ...batchRoutes(parts),
     invoiceLinesRoute(parts),
     invoiceRowsRoute(parts),
   ]

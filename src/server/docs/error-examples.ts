@@ -16,6 +16,7 @@ const messages: Readonly<Record<ErrorCode, readonly [message: string, param?: st
   invalid_api_key: ['The API key is not valid.'],
   spend_limit_exceeded: ['The spend limit of this month has been reached.'],
   key_not_allowed: ['This key may not be used on /embeddings.'],
+  quota_exceeded: ['This workspace has 1000 files, the most that it may store. Delete some of them.'],
   role_not_allowed: ['This needs the role operator. You have the role viewer.'],
   model_access_denied: ['This model is reserved for another workspace.', 'model'],
   model_not_found: ["The model 'provider/model' does not exist.", 'model'],

@@ -1,4 +1,5 @@
-import { hash, randomBytes } from 'node:crypto'
+import { createHash, hash, randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent } from 'undici'
 import { ApiError } from '../../shared/errors.ts'
@@ -6,6 +7,7 @@ import { withoutTrailing } from '../../shared/without-trailing.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { FileStore } from './files.ts'
 import { fileName } from './file-name.ts'
+import { piecesOf, type StoredFiles } from './stored-files.ts'
 
 interface S3Options {
   readonly endpoint: string
@@ -22,35 +24,57 @@ interface S3Options {
 
 const TIMEOUT_MS = 30_000
 
-/** Stores files in a bucket with path-style addresses. A lifecycle rule of the bucket deletes them. */
-export function s3Files(options: S3Options, clock: Clock): FileStore {
-  const { accessKey, secretKey, region, bucket, prefix, linkTtlSeconds } = options
+/** Requests to a bucket with path-style addresses. */
+function openBucket(options: S3Options, clock: Clock) {
+  const { accessKey, secretKey, region, bucket } = options
   const credentials = { accessKeyId: accessKey, secretAccessKey: secretKey, region, service: 's3' }
   const agent = new Agent({ connect: { timeout: 5000 }, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS })
 
   const addressOf = (base: string, key: string): URL => new URL(`${withoutTrailing(base, '/')}/${bucket}/${key}`)
 
-  async function attempt(url: URL, bytes: Buffer, contentType: string): Promise<void> {
+  /** Resolves with the body of an answer with status 200, 204 or 206, which must be read or destroyed. */
+  async function send(
+    method: 'PUT' | 'GET' | 'DELETE',
+    url: URL,
+    given: Record<string, string>,
+    body: { readonly sha256: string; readonly bytes?: Buffer | Readable; readonly length?: number },
+  ): Promise<Readable> {
     const { headers } = await new AwsV4Signer({
       ...credentials,
-      method: 'PUT',
+      method,
       url: url.href,
-      headers: { 'content-type': contentType, 'x-amz-content-sha256': hash('sha256', bytes) },
+      headers: { ...given, 'x-amz-content-sha256': body.sha256 },
       allHeaders: true,
       datetime: stamp(clock.now()),
     }).sign()
     const { origin, pathname } = url
-    const request = {
+    const length = body.length === undefined ? {} : { 'content-length': String(body.length) }
+    const response = await agent.request({
       origin,
       path: pathname,
-      method: 'PUT',
-      headers: Object.fromEntries(headers),
-      body: bytes,
-    } as const
-    const response = await agent.request(request)
+      method,
+      headers: { ...Object.fromEntries(headers), ...length },
+      body: body.bytes ?? null,
+    })
+    if ([200, 204, 206].includes(response.statusCode)) return response.body
     // The status is enough. The message may name buckets and keys.
     await response.body.dump()
-    if (response.statusCode !== 200) throw new Error(`the file storage answered with status ${response.statusCode}`)
+    throw new Error(`the file storage answered with status ${response.statusCode}`)
+  }
+
+  return { agent, credentials, addressOf, send }
+}
+
+const NO_BODY = { sha256: hash('sha256', '') }
+
+/** Stores files for links. A lifecycle rule of the bucket deletes them. */
+export function s3Files(options: S3Options, clock: Clock): FileStore {
+  const { prefix, linkTtlSeconds } = options
+  const { agent, credentials, addressOf, send } = openBucket(options, clock)
+
+  async function attempt(url: URL, bytes: Buffer, contentType: string): Promise<void> {
+    const answer = await send('PUT', url, { 'content-type': contentType }, { sha256: hash('sha256', bytes), bytes })
+    answer.resume()
   }
 
   /** A link that anyone can open with GET until it expires. */
@@ -68,6 +92,44 @@ export function s3Files(options: S3Options, clock: Clock): FileStore {
       const once = (): Promise<void> => attempt(address, bytes, contentType)
       await once().catch(once).catch(refuse)
       return linkTo(addressOf(options.publicUrl ?? options.endpoint, key))
+    },
+    close: () => agent.close(),
+  }
+}
+
+/** Stores files until they are removed. */
+export function storedInS3(options: S3Options, clock: Clock): StoredFiles {
+  const { agent, addressOf, send } = openBucket(options, clock)
+  const address = (name: string): URL => addressOf(options.endpoint, `${options.prefix}batches/${name}`)
+  return {
+    place: `s3 ${options.endpoint}/${options.bucket}/${options.prefix}`,
+    async write(name, source) {
+      const sum = createHash('sha256')
+      for await (const piece of piecesOf(source)) sum.update(piece)
+      const sha256 = sum.digest('hex')
+      const once = async (): Promise<void> => {
+        const bytes = Readable.from(piecesOf(source), { objectMode: false })
+        const answer = await send(
+          'PUT',
+          address(name),
+          { 'content-type': 'application/jsonl' },
+          { sha256, bytes, length: source.length },
+        )
+        answer.resume()
+      }
+      await once()
+        .catch(once)
+        .catch((cause: unknown) => {
+          throw new ApiError('service_unavailable', 'The file could not be stored. Try again later.', { cause })
+        })
+    },
+    async read(name, start, end) {
+      if (start >= end) return Readable.from([])
+      return send('GET', address(name), { range: `bytes=${start}-${end - 1}` }, NO_BODY)
+    },
+    async remove(name) {
+      const answer = await send('DELETE', address(name), {}, NO_BODY)
+      answer.resume()
     },
     close: () => agent.close(),
   }

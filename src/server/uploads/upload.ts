@@ -12,6 +12,8 @@ export interface Upload {
   readonly fields: ReadonlyMap<string, readonly string[]>
   /** The field `file`; undefined if the form has none. */
   readonly file: SpooledFile | undefined
+  /** The name that the caller gave the file; '' if it gave none. */
+  readonly fileName: string
 }
 
 /** For all other fields together. */
@@ -50,7 +52,7 @@ function requireForm(exchange: Exchange): string {
   if (form?.essence !== 'multipart/form-data' || !boundary || boundary.length > MAX_BOUNDARY_LENGTH) {
     throw new ApiError(
       'unsupported_media_type',
-      'Send the audio as a form, with the header Content-Type: multipart/form-data and its boundary.',
+      'Send the file as a form, with the header Content-Type: multipart/form-data and its boundary.',
     )
   }
   if (encoding && encoding !== 'identity') {
@@ -60,21 +62,28 @@ function requireForm(exchange: Exchange): string {
 }
 
 interface Form extends Upload {
-  add(name: string, content: AsyncIterable<Buffer>): Promise<void>
+  add(field: FormField, content: AsyncIterable<Buffer>): Promise<void>
+}
+
+interface FormField {
+  readonly name: string
+  readonly fileName: string
 }
 
 function openForm(openFile: () => Promise<SpooledFile>, maxFileBytes: number): Form {
   const fields = new Map<string, string[]>()
   let file: SpooledFile | undefined
+  let fileName = ''
   let fieldBytes = 0
 
-  async function addFile(content: AsyncIterable<Buffer>): Promise<void> {
+  async function addFile(content: AsyncIterable<Buffer>, givenName: string): Promise<void> {
     if (file) {
-      throw new ApiError('invalid_value', "The form has more than one 'file'. Send one recording at a time.", {
+      throw new ApiError('invalid_value', "The form has more than one 'file'. Send one file at a time.", {
         param: 'file',
       })
     }
     file = await openFile()
+    fileName = givenName
     for await (const bytes of content) {
       if (file.length + bytes.length > maxFileBytes) throw tooLarge(maxFileBytes)
       await file.append([bytes])
@@ -105,7 +114,10 @@ function openForm(openFile: () => Promise<SpooledFile>, maxFileBytes: number): F
     get file() {
       return file
     },
-    add: (name, content) => (name === 'file' ? addFile(content) : addField(name, content)),
+    get fileName() {
+      return fileName
+    },
+    add: ({ name, fileName: given }, content) => (name === 'file' ? addFile(content, given) : addField(name, content)),
   }
 }
 
@@ -133,7 +145,7 @@ async function readForm(exchange: Exchange, boundary: string, form: Form, maxFil
     begun.catch(() => {})
     reading = reading.then(async () => {
       await begun
-      await form.add(fieldName(headers), part)
+      await form.add(fieldOf(headers), part)
     })
     reading.catch(failed.reject)
   })
@@ -174,8 +186,8 @@ function eachChunk({ request }: Exchange, take: (chunk: Buffer) => Promise<void>
 
 type PartHeaders = Readonly<Record<string, readonly string[]>>
 
-/** The `name` in the Content-Disposition header, whose parameters are written like those of a media type. */
-function fieldName(headers: PartHeaders): string {
+/** From the Content-Disposition header, whose parameters are written like those of a media type. */
+function fieldOf(headers: PartHeaders): FormField {
   const lines = Object.entries(headers).flatMap(([name, values]) => values.map((value) => `${name}: ${value}\r\n`))
   if (lines.reduce((sum, line) => sum + line.length, 0) > MAX_HEADER_BYTES) {
     throw new ApiError(
@@ -186,7 +198,8 @@ function fieldName(headers: PartHeaders): string {
   const disposition = parseType(`multipart/${headers['content-disposition']?.[0]}`)
   const name = disposition?.essence === 'multipart/form-data' ? disposition.params.get('name') : undefined
   if (name === undefined || name === null) throw malformed('a part has no name')
-  return Buffer.from(name, 'latin1').toString('utf8')
+  const decoded = (text: string): string => Buffer.from(text, 'latin1').toString('utf8')
+  return { name: decoded(name), fileName: decoded(disposition?.params.get('filename') ?? '') }
 }
 
 function parseType(text: string): MIMEType | undefined {
@@ -205,7 +218,7 @@ function tooLarge(maxFileBytes: number): ApiError {
   const size = maxFileBytes >= 2 ** 20 ? `${Math.floor(maxFileBytes / 2 ** 20)} MiB` : `${maxFileBytes} bytes`
   return new ApiError(
     'request_too_large',
-    `The file is too large: at most ${size} are allowed. Split a long recording, preferably at silence.`,
+    `The file is too large: at most ${size} are allowed. Split it; a long recording preferably at silence.`,
     { param: 'file' },
   )
 }

@@ -10,6 +10,7 @@ const NUMBERS: Readonly<Record<Lock | 'migration', number>> = {
   usage_sums: 4,
   refusals: 5,
   alerts: 6,
+  batches: 7,
 }
 
 /** Waits for the lock. */

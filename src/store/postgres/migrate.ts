@@ -29,6 +29,8 @@ export const postgresSteps = [
   '0018-job-leases.sql',
   '0019-find-requests.sql',
   '0022-service-tier.sql',
+  '0020-stored-files.sql',
+  '0021-batches.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import type { Spool, SpooledFile } from '../server/uploads/uploads.ts'
+import type { BatchEnd, BatchEnding, ClaimedBatch, LineRange } from './batch-store.ts'
+import type { StoredFile } from './file-store.ts'
+import { readLine } from './lines.ts'
+import { unansweredLine } from './result-lines.ts'
+import { billedResults, readRange, type RunnerParts } from './runner.ts'
+
+export interface AssemblyParts extends Pick<
+  RunnerParts,
+  'store' | 'files' | 'maxLineBytes' | 'rowsOf' | 'isDelivered' | 'running' | 'clock'
+> {
+  readonly spool: Spool
+}
+
+const RANGES_AT_ONCE = 50
+
+/** Why a line without a result was not run. */
+const unanswered: Readonly<Record<BatchEnding, { readonly code: string; readonly message: string }>> = {
+  completed: { code: 'internal_error', message: 'This request has no result.' },
+  failed: { code: 'batch_failed', message: 'This request was not executed, because the batch failed.' },
+  expired: {
+    code: 'batch_expired',
+    message: 'This request could not be executed before the completion window expired.',
+  },
+  cancelled: { code: 'batch_cancelled', message: 'This request was not executed, because the batch was cancelled.' },
+}
+
+/** Writes the output file and the error file of a batch, which no process runs any more. */
+export async function assemble(parts: AssemblyParts, batch: ClaimedBatch): Promise<BatchEnd> {
+  const { store, spool, clock } = parts
+  const ending = batch.ending ?? 'failed'
+  // What a process writes that lost its claim without noticing is refused from now on.
+  await store.closeRanges(batch)
+  const output = await spool.open(batch.workspaceId)
+  const error = await spool.open(batch.workspaceId)
+  const counts = { total: 0, completed: 0, failed: 0 }
+  try {
+    for await (const range of rangesOf(parts, batch.id)) {
+      for (const { isAnswer, body } of await resultLines(parts, batch, range, ending)) {
+        counts.total++
+        counts[isAnswer ? 'completed' : 'failed']++
+        await (isAnswer ? output : error).append([Buffer.from(`${body}\n`)])
+      }
+    }
+    return {
+      state: ending,
+      counts,
+      output: await stored(parts, batch, 'output', output),
+      error: await stored(parts, batch, 'error', error),
+      at: clock.now(),
+    }
+  } finally {
+    await output.close()
+    await error.close()
+  }
+}
+
+async function* rangesOf({ store }: AssemblyParts, batchId: string): AsyncGenerator<LineRange> {
+  for (let last = 0; ;) {
+    const ranges = await store.ranges(batchId, last, RANGES_AT_ONCE)
+    yield* ranges
+    const next = ranges.at(-1)
+    if (!next) return
+    last = next.firstLine
+  }
+}
+
+/** One for each line of the range, in order. */
+async function resultLines(
+  parts: AssemblyParts,
+  batch: ClaimedBatch,
+  range: LineRange,
+  ending: BatchEnding,
+): Promise<readonly { readonly isAnswer: boolean; readonly body: string }[]> {
+  const results = await parts.store.results(batch.id, range)
+  const kept = await billedResults(
+    parts,
+    results.filter(({ state }) => state === 'stored'),
+  )
+  const final = new Map([...results.filter(({ state }) => state !== 'stored'), ...kept].map((it) => [it.line, it]))
+  // Without blank lines, every line of a complete range has its result, and the input need not be read.
+  if (final.size === range.lines) return [...final.values()].toSorted((one, two) => one.line - two.line).map(toLine)
+  const lines = await readRange(parts, batch, range)
+  return lines.map(({ number, bytes }) => {
+    const found = final.get(number)
+    if (found) return toLine(found)
+    const { customId } = readLine(bytes ?? Buffer.alloc(0), batch.endpoint)
+    return { isAnswer: false, body: unansweredLine({ batchId: batch.id, line: number, customId }, unanswered[ending]) }
+  })
+}
+
+const toLine = ({ state, body }: { readonly state: string; readonly body: string }) => ({
+  isAnswer: state !== 'failed',
+  body,
+})
+
+/** Its id depends on the batch only, so that another attempt replaces the file. undefined if it would be empty. */
+async function stored(
+  { files }: AssemblyParts,
+  batch: ClaimedBatch,
+  kind: 'output' | 'error',
+  content: SpooledFile,
+): Promise<StoredFile | undefined> {
+  if (content.length === 0) return undefined
+  const id = `file-${createHash('sha256').update(`${batch.id} ${kind}`).digest('hex').slice(0, 24)}`
+  return files.store({ id, workspaceId: batch.workspaceId, filename: `${batch.id}_${kind}.jsonl` }, content)
+}

@@ -1,0 +1,236 @@
+import { randomBytes } from 'node:crypto'
+import { ApiError } from '../shared/errors.ts'
+import type { Caller } from '../workspaces/workspace.ts'
+import { assemble, type AssemblyParts } from './assemble.ts'
+import type { Batch, BatchErrors, ClaimedBatch, LineRange } from './batch-store.ts'
+import { pathBelowV1, fileLines } from './lines.ts'
+import { openRunner, type RunnerParts } from './runner.ts'
+import { validateLines } from './validate.ts'
+
+export interface BatchesParts extends RunnerParts, AssemblyParts {
+  readonly maxLines: number
+  readonly maxQueuedLines: number
+  readonly retentionDays: number
+  /** No other process uses the store. */
+  readonly isAlone: boolean
+}
+
+export interface NewBatchRequest {
+  readonly inputFileId: string
+  readonly endpoint: string
+  readonly metadata: Readonly<Record<string, string>> | null
+}
+
+/** The batches of workspaces: from the check of the input file to the files with the results. */
+export interface Batches {
+  /** Throws if the file cannot be the input of a batch, or the workspace has too many lines waiting. */
+  create(caller: Caller, request: NewBatchRequest): Promise<Batch>
+  /** Throws `not_found`. */
+  batch(workspaceId: string, id: string): Promise<Batch>
+  /** `after` is the id of the last batch of the page before. */
+  list(query: {
+    readonly workspaceId: string
+    readonly after?: string | undefined
+    readonly limit: number
+  }): Promise<{ readonly batches: readonly Batch[]; readonly hasMore: boolean }>
+  /** Throws `conflict` if the batch has ended. */
+  cancel(workspaceId: string, id: string): Promise<Batch>
+  close(): Promise<void>
+}
+
+export const COMPLETION_WINDOW = '24h'
+const WINDOW_MS = 86_400_000
+const POLL_MS = 1000
+const LEASE_MS = 20_000
+const RENEW_MS = 5000
+const RANGES_AT_ONCE = 100
+const FORGET_MS = 3_600_000
+
+export function openBatches(parts: BatchesParts): Batches {
+  const { store, files, clock, endpoints, failed } = parts
+  const runner = openRunner(parts)
+  const stopping = new AbortController()
+  let working: Promise<void> | undefined
+  let isWoken = false
+  let forgetAt = 0
+  // What an earlier process had claimed is free at once, if there can be no other.
+  if (parts.isAlone) store.freeClaims().catch(failed)
+  let stopTimer = clock.after(0, poll)
+
+  function poll(): void {
+    wake()
+    if (!stopping.signal.aborted) stopTimer = clock.after(POLL_MS, poll)
+  }
+
+  function wake(): void {
+    isWoken = true
+    working ??= workAll().finally(() => (working = undefined))
+  }
+
+  async function workAll(): Promise<void> {
+    try {
+      while (isWoken) {
+        isWoken = false
+        while (!stopping.signal.aborted && !parts.isDraining() && (await workOnce()));
+      }
+      if (clock.now() < forgetAt) return
+      forgetAt = clock.now() + FORGET_MS
+      await store.forgetBatches(clock.now() - parts.retentionDays * WINDOW_MS)
+    } catch (error) {
+      failed(error as Error)
+    }
+  }
+
+  /** False: no batch needs a step. */
+  async function workOnce(): Promise<boolean> {
+    const batch = await store.claimBatch(files.place, clock.now(), clock.now() + LEASE_MS)
+    if (!batch) return false
+    let stopRenewing = clock.after(RENEW_MS, renew)
+    function renew(): void {
+      stopRenewing = clock.after(RENEW_MS, renew)
+      if (batch) void store.renewBatch(batch, clock.now() + LEASE_MS).catch(failed)
+    }
+    try {
+      await step(batch)
+      return true
+    } catch (error) {
+      // Another attempt follows when the lease has ended, unless the service stops.
+      if (stopping.signal.aborted) await store.releaseBatch(batch).catch(failed)
+      else failed(error as Error)
+      return false
+    } finally {
+      stopRenewing()
+    }
+  }
+
+  async function step(batch: ClaimedBatch): Promise<void> {
+    if (batch.endedAt !== null) {
+      while (await store.clearLines(batch)) stopping.signal.throwIfAborted()
+    } else if (batch.state === 'validating') {
+      await validate(batch)
+      runner.wake()
+    } else if (batch.state === 'in_progress') {
+      const isExpired = batch.expiresAt <= clock.now()
+      await store.finalizeBatch(batch.id, isExpired ? 'expired' : 'completed', null, clock.now())
+    } else {
+      // It was cancelled before its lines were known.
+      if (batch.inProgressAt === null) await store.clearRanges(batch)
+      await store.endBatch(batch, await assemble(parts, batch))
+    }
+  }
+
+  async function validate(batch: ClaimedBatch): Promise<void> {
+    await store.clearRanges(batch)
+    const caller = await parts.callerOf(batch)
+    if (!caller) {
+      return fail(batch, 'invalid_api_key', 'The API key that created the batch has been revoked or has expired.')
+    }
+    const file = await files.file(batch.workspaceId, batch.inputFileId)
+    const lines = fileLines(await files.read(file, 0, file.bytes), { number: 1, start: 0 }, parts.maxLineBytes)
+    let found: LineRange[] = []
+    const add = async (): Promise<void> => {
+      await store.addRanges(batch, found)
+      found = []
+    }
+    const checked = await validateLines(lines, batch.endpoint, {
+      ...parts,
+      caller,
+      sleep: (ms) => parts.sleep(ms, stopping.signal),
+      async found(range) {
+        stopping.signal.throwIfAborted()
+        found.push(range)
+        if (found.length === RANGES_AT_ONCE) await add()
+      },
+    })
+    if ('errors' in checked) return failWith(batch, checked.errors)
+    await add()
+    if (await store.beginBatch(batch, checked.lines, parts.maxQueuedLines, clock.now())) return
+    // Or it has been cancelled.
+    if (!(await store.renewBatch(batch, clock.now() + LEASE_MS))) return
+    await fail(batch, 'quota_exceeded', tooManyLines(parts.maxQueuedLines))
+  }
+
+  const fail = (batch: ClaimedBatch, code: string, message: string): Promise<void> =>
+    failWith(batch, { count: 1, data: [{ code, message, param: null }] })
+
+  /** Nothing was run, so there are no files. */
+  async function failWith(batch: ClaimedBatch, errors: BatchErrors): Promise<void> {
+    await store.clearRanges(batch)
+    await store.failBatch(batch, errors, clock.now())
+  }
+
+  async function batchOf(workspaceId: string, id: string): Promise<Batch> {
+    const found = await store.batch(workspaceId, id)
+    if (found) return found
+    throw new ApiError('not_found', 'There is no such batch. It may have been deleted after its retention.', {
+      param: 'batch_id',
+    })
+  }
+
+  return {
+    async create({ workspace, keyId }, { inputFileId, endpoint: given, metadata }) {
+      const endpoint = pathBelowV1(given)
+      if (!endpoints.urls.includes(endpoint)) {
+        throw new ApiError('invalid_value', `'endpoint' must be one of ${endpoints.urls.join(', ')}.`, {
+          param: 'endpoint',
+        })
+      }
+      const file = await files.file(workspace.id, inputFileId).catch((error: unknown) => {
+        if (!(error instanceof ApiError) || error.code !== 'not_found') throw error
+        throw new ApiError('invalid_value', 'There is no such file.', { param: 'input_file_id' })
+      })
+      if (file.purpose !== 'batch') {
+        throw new ApiError('invalid_value', "The file must have been uploaded with the purpose 'batch'.", {
+          param: 'input_file_id',
+        })
+      }
+      if ((await store.queuedLines(workspace.id)) >= parts.maxQueuedLines) {
+        throw new ApiError('quota_exceeded', tooManyLines(parts.maxQueuedLines))
+      }
+      const createdAt = clock.now()
+      const id = `batch_${randomBytes(12).toString('hex')}`
+      await store.createBatch({
+        id,
+        workspaceId: workspace.id,
+        keyId,
+        endpoint,
+        inputFileId,
+        inputBytes: file.bytes,
+        place: file.place,
+        completionWindow: COMPLETION_WINDOW,
+        metadata,
+        createdAt,
+        expiresAt: createdAt + WINDOW_MS,
+      })
+      wake()
+      return batchOf(workspace.id, id)
+    },
+    batch: batchOf,
+    async list({ workspaceId, after, limit }) {
+      const last = after === undefined ? undefined : await batchOf(workspaceId, after)
+      const found = await store.batches({ workspaceId, after: last, limit: limit + 1 })
+      return { batches: found.slice(0, limit), hasMore: found.length > limit }
+    },
+    async cancel(workspaceId, id) {
+      await store.cancelBatch(workspaceId, id, clock.now())
+      const batch = await batchOf(workspaceId, id)
+      if (batch.state !== 'cancelling' && batch.state !== 'cancelled') {
+        throw new ApiError('conflict', `The batch cannot be cancelled: it is ${batch.state}.`, { param: 'batch_id' })
+      }
+      // This process stops at once; others within a second.
+      await runner.refresh()
+      wake()
+      return batch
+    },
+    async close() {
+      stopping.abort(new Error('the service stops'))
+      stopTimer()
+      await runner.close()
+      await working
+    },
+  }
+}
+
+function tooManyLines(most: number): string {
+  return `The unfinished batches of a workspace may have ${most} lines in total. Try again when some of them have ended.`
+}

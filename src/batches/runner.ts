@@ -1,0 +1,268 @@
+import type { RequestRow } from '../ledger/rows.ts'
+import type { AlarmClock } from '../shared/clock.ts'
+import type { Caller } from '../workspaces/workspace.ts'
+import type { Batch, BatchStore, ClaimedRange, LineResult } from './batch-store.ts'
+import type { BatchFiles } from './files.ts'
+import { fileLines, type FileLine } from './lines.ts'
+import { runLine, type LineEnd, type LineParts, type RunningLine } from './run-line.ts'
+
+export interface RunnerParts extends LineParts {
+  readonly store: BatchStore
+  readonly files: BatchFiles
+  readonly clock: AlarmClock
+  /** The lines of a workspace that this process runs at a time. */
+  readonly maxInFlight: number
+  readonly maxLineBytes: number
+  /** The caller that created the batch; undefined if its key does not work any more. */
+  callerOf(batch: Batch): Promise<Caller | undefined>
+  /** Which of these requests have rows. Waits for the rows of this process. */
+  rowsOf(requestIds: readonly string[]): Promise<readonly Pick<RequestRow, 'requestId' | 'outcome'>[]>
+  /** Whether all rows of this owner are in the ledger. */
+  isDelivered(owner: string): boolean
+  isDraining(): boolean
+  /** How long lines that an engine has may go on when the service stops. */
+  leftMs(): number
+}
+
+/** Runs lines of batches. Several processes may do so: each claims ranges of lines for a limited time, and renews that. */
+export interface Runner {
+  /** Looks for lines to run now. */
+  wake(): void
+  /** Begins no more lines of batches that are not in progress any more. */
+  refresh(): Promise<void>
+  /** Claims nothing new, waits for the lines that engines have, and gives the ranges back. */
+  close(): Promise<void>
+}
+
+const POLL_MS = 1000
+const LEASE_MS = 10_000
+/** How long a batch is paused before one line is tried again. */
+const PAUSE_MS = 5000
+const MAX_RANGES = 64
+const MAX_BATCHES = 1000
+
+interface HeldRange {
+  readonly batch: Batch
+  readonly range: ClaimedRange
+  readonly stop: AbortController
+  readonly replies: RunningLine['replies']
+  readonly ended: Promise<void>
+  /** Lines of it are still to begin. */
+  isStarting: boolean
+}
+
+export function openRunner(parts: RunnerParts): Runner {
+  const { store, clock, maxInFlight, failed } = parts
+  const held = new Set<HeldRange>()
+  const inFlight = new Map<string, number>()
+  /** Lines that wait until their workspace has fewer in flight. */
+  let waiting: (() => void)[] = []
+  let isClosed = false
+  let isStoreUp = true
+  let claiming: Promise<void> | undefined
+  let isWoken = false
+  let stopTimer = clock.after(0, poll)
+
+  function poll(): void {
+    wake()
+    void beat().finally(() => {
+      if (!isClosed) stopTimer = clock.after(POLL_MS, poll)
+    })
+  }
+
+  function wake(): void {
+    isWoken = true
+    claiming ??= claimAll().finally(() => (claiming = undefined))
+  }
+
+  /** Renews what this process has claimed, and stops what is not to be run any more. */
+  async function beat(): Promise<void> {
+    if (held.size === 0) return
+    try {
+      await store.renewRanges(
+        [...held].map(({ range }) => range),
+        clock.now() + LEASE_MS,
+      )
+      const going = new Set(await store.batchesInProgress([...held].map(({ batch }) => batch.id)))
+      for (const { batch, stop } of held) if (!going.has(batch.id)) stop.abort(new Error('the batch has ended'))
+      for (const batch of new Map([...held].map((it) => [it.batch.id, it.batch])).values()) {
+        if (await parts.callerOf(batch)) continue
+        for (const { batch: other, stop } of held)
+          if (other.id === batch.id) stop.abort(new Error('its key was revoked'))
+        await endWithoutCaller(batch)
+      }
+      isStoreUp = true
+    } catch (error) {
+      isStoreUp = false
+      failed(error as Error)
+    }
+  }
+
+  async function claimAll(): Promise<void> {
+    try {
+      while (isWoken) {
+        isWoken = false
+        while (!isClosed && !parts.isDraining() && held.size < MAX_RANGES && (await claimOne()));
+      }
+    } catch (error) {
+      failed(error as Error)
+    }
+  }
+
+  /** False: there is nothing to claim. */
+  async function claimOne(): Promise<boolean> {
+    const starting = new Set([...held].filter(({ isStarting }) => isStarting).map(({ batch }) => batch.id))
+    const runnable = await store.runnableBatches(parts.files.place, clock.now(), MAX_BATCHES)
+    const free = runnable.filter(({ id, workspaceId }) => !starting.has(id) && lines(workspaceId) < maxInFlight)
+    // The workspace that has the fewest lines here comes first; then the oldest batch.
+    const [next] = free.toSorted((one, two) => lines(one.workspaceId) - lines(two.workspaceId))
+    if (!next) return false
+    const range = await store.claimRange(next.id, clock.now(), clock.now() + LEASE_MS)
+    if (range) hold(next, range)
+    return range !== undefined
+  }
+
+  const lines = (workspaceId: string): number => inFlight.get(workspaceId) ?? 0
+
+  function hold(batch: Batch, range: ClaimedRange): void {
+    const ended = Promise.withResolvers<void>()
+    const one: HeldRange = {
+      batch,
+      range,
+      stop: new AbortController(),
+      replies: new Set(),
+      ended: ended.promise,
+      isStarting: true,
+    }
+    held.add(one)
+    void runRange(one)
+      .catch((error: Error) => failed(error))
+      .finally(() => {
+        one.isStarting = false
+        held.delete(one)
+        ended.resolve()
+        if (!isClosed) wake()
+      })
+  }
+
+  async function runRange(one: HeldRange): Promise<void> {
+    const { batch, range, stop } = one
+    let isDone = false
+    try {
+      const caller = await parts.callerOf(batch)
+      if (!caller) return await endWithoutCaller(batch)
+      const final = await finalLines(range)
+      const ends: Promise<LineEnd>[] = []
+      for (const { number, bytes } of await readRange(parts, batch, range)) {
+        if (final.has(number) || !bytes) continue
+        if (!(await mayBegin(one))) break
+        ends.push(begin({ ...one, caller, number, bytes }))
+      }
+      one.isStarting = false
+      wake()
+      const all = await Promise.all(ends)
+      isDone = !stop.signal.aborted && all.every((end) => end === 'final')
+    } finally {
+      one.isStarting = false
+      await (isDone ? store.endRange(range) : store.releaseRange(range)).catch(failed)
+    }
+  }
+
+  /** Waits until another line of the workspace may run. False: the range has been stopped. */
+  async function mayBegin({ batch, stop }: HeldRange): Promise<boolean> {
+    while (!stop.signal.aborted && (!isStoreUp || lines(batch.workspaceId) >= maxInFlight)) {
+      const woken = Promise.withResolvers<void>()
+      waiting.push(woken.resolve)
+      await Promise.race([woken.promise, parts.sleep(POLL_MS, stop.signal).catch(() => {})])
+    }
+    return !stop.signal.aborted && !parts.isDraining()
+  }
+
+  async function begin(line: RunningLine): Promise<LineEnd> {
+    const { batch, stop } = line
+    const { workspaceId } = batch
+    inFlight.set(workspaceId, lines(workspaceId) + 1)
+    try {
+      const end = await runLine(parts, line)
+      if (end === 'final' && batch.pause) await resume(batch)
+      if (typeof end === 'string') return end
+      const { code, message } = end
+      stop.abort(end)
+      const now = clock.now()
+      await store.pauseBatch(batch.id, { code, message, since: now }, now + PAUSE_MS).catch(failed)
+      return end
+    } finally {
+      const left = lines(workspaceId) - 1
+      if (left === 0) inFlight.delete(workspaceId)
+      else inFlight.set(workspaceId, left)
+      const woken = waiting
+      waiting = []
+      for (const wakeUp of woken) wakeUp()
+    }
+  }
+
+  async function resume(batch: Batch): Promise<void> {
+    await store.resumeBatch(batch.id).catch(failed)
+  }
+
+  async function endWithoutCaller({ id }: Batch): Promise<void> {
+    const message = 'The API key that created the batch has been revoked or has expired.'
+    const errors = { count: 1, data: [{ code: 'invalid_api_key', message, param: null }] }
+    await store.finalizeBatch(id, 'failed', errors, clock.now())
+  }
+
+  /** The lines that have a final result. An answer that an earlier process kept is final if it was billed, or may be. */
+  async function finalLines(range: ClaimedRange): Promise<ReadonlySet<number>> {
+    const results = await store.results(range.batchId, range)
+    const kept = results.filter(({ state }) => state === 'stored')
+    const billed = await billedResults(parts, kept)
+    if (billed.length > 0) await store.completeResults(billed.map((it) => ({ ...it, range })))
+    return new Set([...results.filter(({ state }) => state !== 'stored'), ...billed].map(({ line }) => line))
+  }
+
+  return {
+    wake,
+    refresh: beat,
+    async close() {
+      isClosed = true
+      stopTimer()
+      await claiming
+      const ending = [...held]
+      for (const { stop } of ending) stop.abort(new Error('the service stops'))
+      const timeUp = Promise.withResolvers<void>()
+      const stopAlarm = clock.after(parts.leftMs(), timeUp.resolve)
+      const allEnded = Promise.all(ending.map(({ ended }) => ended))
+      await Promise.race([allEnded, timeUp.promise])
+      stopAlarm()
+      for (const { replies } of ending) for (const reply of replies) reply.cut()
+      await allEnded
+    },
+  }
+}
+
+/** The lines of a range. It is small. */
+export async function readRange(
+  { files, maxLineBytes }: Pick<RunnerParts, 'files' | 'maxLineBytes'>,
+  { workspaceId, inputFileId }: Pick<Batch, 'workspaceId' | 'inputFileId'>,
+  { byteStart, byteEnd, firstLine }: ClaimedRange | Omit<ClaimedRange, 'batchId' | 'claims'>,
+): Promise<readonly FileLine[]> {
+  const file = await files.file(workspaceId, inputFileId)
+  const stream = await files.read(file, byteStart, byteEnd)
+  return Array.fromAsync(fileLines(stream, { number: firstLine, start: byteStart }, maxLineBytes))
+}
+
+/**
+ * Of kept answers: those that were billed, or that may be billed later, because the journal of the process that ran them
+ * is not in the ledger yet. All others were not billed and never will be, so their lines are run again.
+ */
+export async function billedResults<Result extends LineResult>(
+  { rowsOf, isDelivered, running }: Pick<RunnerParts, 'rowsOf' | 'isDelivered' | 'running'>,
+  kept: readonly Result[],
+): Promise<readonly Result[]> {
+  if (kept.length === 0) return []
+  const outcomes = new Map((await rowsOf(kept.map((it) => it.requestId))).map((it) => [it.requestId, it.outcome]))
+  return kept.filter(({ requestId, owner }) => {
+    const outcome = outcomes.get(requestId)
+    return outcome === undefined ? !isDelivered(owner) || running.has(requestId) : outcome === 'completed'
+  })
+}

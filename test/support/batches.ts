@@ -1,0 +1,64 @@
+import OpenAI, { toFile } from 'openai'
+import type { Batch } from 'openai/resources/batches'
+import { eventually } from './waiting.ts'
+
+/** Batches with the SDK of OpenAI. */
+
+export interface BatchLine {
+  readonly custom_id: string
+  readonly response: { readonly status_code: number; readonly request_id: string; readonly body: Answer } | null
+  readonly error: { readonly code: string; readonly message: string } | null
+}
+
+interface Answer {
+  readonly id: string
+  readonly error?: { readonly code: string }
+  readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number }
+}
+
+const LONG_MS = 120_000
+
+export const sdkOf = ({ key, base }: { readonly key: string; readonly base: string }): OpenAI =>
+  new OpenAI({ apiKey: key, baseURL: base, maxRetries: 0 })
+
+/** A line that asks for a chat. */
+export const chatLine = (id: string | number, body: object = {}, changes: object = {}): object => ({
+  custom_id: String(id),
+  method: 'POST',
+  url: '/v1/chat/completions',
+  body: { model: 'meta/test-8b', messages: [{ role: 'user', content: `Question ${id}` }], ...body },
+  ...changes,
+})
+
+export async function submit(client: OpenAI, lines: readonly (object | string)[], endpoint = '/v1/chat/completions') {
+  const text = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
+  const file = await client.files.create({ file: await toFile(Buffer.from(text), 'in.jsonl'), purpose: 'batch' })
+  return client.batches.create({
+    input_file_id: file.id,
+    endpoint: endpoint as '/v1/chat/completions',
+    completion_window: '24h',
+  })
+}
+
+/** Resolves when the batch has one of these states. */
+export async function reached(client: OpenAI, id: string, ...states: readonly Batch['status'][]): Promise<Batch> {
+  let batch: Batch | undefined
+  await eventually(
+    `the batch is ${states.join(' or ')}`,
+    async () => {
+      batch = await client.batches.retrieve(id)
+      return states.includes(batch.status)
+    },
+    LONG_MS,
+  )
+  return batch!
+}
+
+export async function linesIn(client: OpenAI, fileId: string | null | undefined): Promise<readonly BatchLine[]> {
+  if (!fileId) return []
+  const text = await (await client.files.content(fileId)).text()
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as BatchLine)
+}
