@@ -331,6 +331,9 @@ export interface Operations {
             per_image: string
           }[]
           per_audio_minute?: string
+          batch?:
+            | string
+            | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
         }
       }[]
     }
@@ -349,6 +352,7 @@ export interface Operations {
         per_image: string
       }[]
       per_audio_minute?: string
+      batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
     }
     answer: {
       model: string
@@ -363,6 +367,7 @@ export interface Operations {
           per_image: string
         }[]
         per_audio_minute?: string
+        batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
       }
     }
   }
@@ -378,11 +383,12 @@ export interface Operations {
       workspace?: string
       from?: string
       to?: string
-      group_by?: 'workspace' | 'model' | 'key' | 'day'
+      group_by?: 'workspace' | 'model' | 'key' | 'day' | 'service_tier'
       limit?: number
       after?: string
       model?: string
       key?: string
+      service_tier?: 'default' | 'flex' | 'batch'
       price_versions?: string
       credit_note?: string
       format?: 'json' | 'csv' | 'jsonl'
@@ -396,6 +402,7 @@ export interface Operations {
         model?: string
         lane?: string
         endpoint?: string
+        service_tier?: string
         key_id?: string
         max_tokens?: number
         input_tokens?: number
@@ -556,6 +563,7 @@ export interface Operations {
       model: string
       lane: string
       endpoint: string
+      service_tier: string
       key_id: string
       max_tokens: number
       input_tokens: number
@@ -1285,7 +1293,7 @@ export interface Operations {
       invoices: number
       amount_pico_aud: string
       problems: readonly {
-        check: 'amount' | 'price_version' | 'correction' | 'sums' | 'invoice' | 'number' | 'refused'
+        check: 'amount' | 'price_version' | 'tier' | 'correction' | 'credit' | 'sums' | 'invoice' | 'number' | 'refused'
         workspace: string | null
         subject: string
         message: string
@@ -1428,6 +1436,7 @@ export interface Operations {
           per_image: string
         }[]
         per_audio_minute?: string
+        batch?: string | { input_per_million?: string; output_per_million?: string; cached_input_per_million?: string }
       }
     }
   }
@@ -1598,6 +1607,7 @@ export interface Operations {
         in_flight_requests: number
         committed_tokens: number
         queue_depth: number
+        batch: { in_flight_requests: number; committed_tokens: number; queue_depth: number }
         oldest_wait_ms: number
         wait_ms_p50: number | null
         wait_ms_p95: number | null
@@ -1702,6 +1712,14 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
+      batch_limits: {
+        reserve_concurrent: number
+        reserve_tokens: number
+        max_share: number
+        preempt: boolean
+        max_queue_depth: number
+      }
+      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
@@ -1730,6 +1748,14 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
+      batch_limits: {
+        reserve_concurrent: number
+        reserve_tokens: number
+        max_share: number
+        preempt: boolean
+        max_queue_depth: number
+      }
+      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
@@ -1752,6 +1778,14 @@ export interface Operations {
         max_wait_ms: number
         max_requests_per_workspace?: number
       }
+      batch_limits: {
+        reserve_concurrent: number
+        reserve_tokens: number
+        max_share: number
+        preempt: boolean
+        max_queue_depth: number
+      }
+      flex: { max_wait_ms: number }
       limits_in_file: {
         token_budget: number
         max_concurrent_requests: number
@@ -1901,6 +1935,7 @@ export interface Operations {
         model: string
         lane: string
         endpoint: string
+        service_tier: string
         key_id: string
         max_tokens: number
         input_tokens: number

@@ -45,9 +45,9 @@ const released: Readonly<Record<string, string>> = {
   '0025-tokens-per-minute.sql': 'de850f64374328a229abd3542524a5a2f21c8892a01a69cbe2689feb5b7556dd',
   '0026-job-leases.sql': 'f7e3b5be05000aad59a0e55e7fba2b5eea98146c3114777e5cb33ecb43b20c08',
   '0027-find-requests.sql': 'b8b161dbe9c130fbd762bc1fdc21308a27a922c8b5c448af867ce5cb5c30e178',
-  '0030-service-tier.sql': '8d7055cd62e47dfeec513dbdc004ec9db83dc9b31cd27932f3b174c8d64b65c1',
   '0028-stored-files.sql': '36ba3fc7fe8996dbf872feb1ec54f626f01fa578ad4dc5ae33134ba8b379586c',
   '0029-batches.sql': '57e3152ccedc1d60b5f5bd36d10b5ea3440644be22d6ca38a960e65c831d370d',
+  '0030-service-tier.sql': '8d7055cd62e47dfeec513dbdc004ec9db83dc9b31cd27932f3b174c8d64b65c1',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

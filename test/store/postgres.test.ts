@@ -44,9 +44,9 @@ const released: Readonly<Record<string, string>> = {
   '0017-tokens-per-minute.sql': 'c6c8029e4c0b1100db02bd3885ee57e938cd7ec13da055930e8e9379d5083129',
   '0018-job-leases.sql': '0531e78f0af2ab6f53bcb235cd3d214523330d77144849f70036a02b1468a14b',
   '0019-find-requests.sql': 'b8b161dbe9c130fbd762bc1fdc21308a27a922c8b5c448af867ce5cb5c30e178',
-  '0022-service-tier.sql': '0d6e09cde51ac1a8629a62c4edfa20bdd16325203c9081ee54221022aa7203e9',
   '0020-stored-files.sql': '3d467b2c78ba68fafdfb720cb30263ba133dd167077b6e67aa90083c57507dc9',
   '0021-batches.sql': '90237a302ca0dae2647453b9aec28ca5cad6b9d72359a8690d7b5b87445720f2',
+  '0022-service-tier.sql': '0d6e09cde51ac1a8629a62c4edfa20bdd16325203c9081ee54221022aa7203e9',
 }
 
 describe('PostgreSQL behind the store', () => {

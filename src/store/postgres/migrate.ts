@@ -28,9 +28,9 @@ export const postgresSteps = [
   '0017-tokens-per-minute.sql',
   '0018-job-leases.sql',
   '0019-find-requests.sql',
-  '0022-service-tier.sql',
   '0020-stored-files.sql',
   '0021-batches.sql',
+  '0022-service-tier.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

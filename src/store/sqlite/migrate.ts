@@ -34,9 +34,9 @@ export const sqliteSteps = [
   '0025-tokens-per-minute.sql',
   '0026-job-leases.sql',
   '0027-find-requests.sql',
-  '0030-service-tier.sql',
   '0028-stored-files.sql',
   '0029-batches.sql',
+  '0030-service-tier.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>
