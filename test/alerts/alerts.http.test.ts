@@ -59,7 +59,7 @@ describe('a service with a webhook', () => {
 
   it('lists its endpoints, tests them and replays deliveries', async () => {
     const { data } = await read<{ readonly data: readonly EndpointView[] }>('/admin/v1/alerts/endpoints')
-    const all = { kind: 'webhook', url: receiver.url, events: null, workspace: null, disabled_at: null }
+    const all = { kind: 'webhook', url: receiver.url.split('?')[0], events: null, workspace: null, disabled_at: null }
     assert.deepEqual(data, [
       { name: 'ops', ...all },
       { name: 'refused', ...all },
