@@ -133,11 +133,36 @@ export interface BatchEnd {
   readonly at: number
 }
 
+/** Ranges of lines, which processes claim for a limited time, and the results of lines. */
+export interface LineStore {
+  /** Removes the ranges that an interrupted check has left. */
+  clearRanges(batch: ClaimedBatch): Promise<void>
+  addRanges(batch: ClaimedBatch, ranges: readonly LineRange[]): Promise<void>
+  /** Refuses results of ranges that are not done. */
+  closeRanges(batch: ClaimedBatch): Promise<void>
+  /** A page of ranges, in order. */
+  ranges(batchId: string, after: number, limit: number): Promise<readonly LineRange[]>
+  /** Takes the first range that is free. */
+  claimRange(batchId: string, now: number, leaseUntil: number): Promise<ClaimedRange | undefined>
+  renewRanges(ranges: readonly ClaimedRange[], leaseUntil: number): Promise<void>
+  /** Others can claim the range at once. */
+  releaseRange(range: ClaimedRange): Promise<void>
+  endRange(range: ClaimedRange): Promise<void>
+  /** Removes some of the ranges and results of a batch that has ended. False: nothing is left. */
+  clearLines(batch: ClaimedBatch): Promise<boolean>
+  /** The results of these lines, in order. */
+  results(batchId: string, range: LineRange): Promise<readonly (LineResult & { readonly body: string })[]>
+  /** For each result, whether it was written: not if the range has been claimed again. */
+  writeResults(results: readonly WrittenResult[]): Promise<readonly boolean[]>
+  /** A stored result becomes final, if it is of the same request. */
+  completeResults(results: readonly Pick<WrittenResult, 'range' | 'line' | 'requestId'>[]): Promise<void>
+}
+
 /**
  * Batches and their lines. Several processes may run a batch: they claim ranges of lines for a limited time, and write
  * with the number of their claim, which is refused once the range has been claimed again.
  */
-export interface BatchStore {
+export interface BatchStore extends LineStore {
   createBatch(batch: NewBatch): Promise<void>
   batch(workspaceId: string, id: string): Promise<Batch | undefined>
   /** A page of batches, the newest first. */
@@ -147,7 +172,6 @@ export interface BatchStore {
   /** Has no effect on a batch that is being finalized or has ended. */
   cancelBatch(workspaceId: string, id: string, now: number): Promise<void>
   isFileInUse(fileId: string): Promise<boolean>
-
   /** Ends all claims. Only for a process that is alone. */
   freeClaims(): Promise<void>
   /** Takes a batch that needs a step: to be checked, to be finalized, or to be cleaned up after its end. */
@@ -155,41 +179,19 @@ export interface BatchStore {
   /** False if another process has claimed the batch. */
   renewBatch(batch: ClaimedBatch, leaseUntil: number): Promise<boolean>
   releaseBatch(batch: ClaimedBatch): Promise<void>
-  /** Removes the ranges that an interrupted check has left. */
-  clearRanges(batch: ClaimedBatch): Promise<void>
-  addRanges(batch: ClaimedBatch, ranges: readonly LineRange[]): Promise<void>
   /** Lets the lines run, unless the workspace would have more than `maxQueuedLines`. Returns false then, with no effect. */
   beginBatch(batch: ClaimedBatch, lines: number, maxQueuedLines: number, now: number): Promise<boolean>
   /** The input file has mistakes. Nothing was run. */
   failBatch(batch: ClaimedBatch, errors: BatchErrors, now: number): Promise<void>
   /** From now on no range can be claimed. */
   finalizeBatch(id: string, ending: BatchEnding, errors: BatchErrors | null, now: number): Promise<void>
-  /** Refuses results of ranges that are not done. */
-  closeRanges(batch: ClaimedBatch): Promise<void>
-  /** A page of ranges, in order. */
-  ranges(batchId: string, after: number, limit: number): Promise<readonly LineRange[]>
   endBatch(batch: ClaimedBatch, end: BatchEnd): Promise<void>
-  /** Removes some of the ranges and results of a batch that has ended. False: nothing is left. */
-  clearLines(batch: ClaimedBatch): Promise<boolean>
   /** Removes batches that ended before this time. */
   forgetBatches(before: number): Promise<void>
-
   /** Batches with lines that can be run now, the oldest first. */
   runnableBatches(place: string, now: number, limit: number): Promise<readonly Batch[]>
-  /** Takes the first range that is free. */
-  claimRange(batchId: string, now: number, leaseUntil: number): Promise<ClaimedRange | undefined>
-  renewRanges(ranges: readonly ClaimedRange[], leaseUntil: number): Promise<void>
-  /** Others can claim the range at once. */
-  releaseRange(range: ClaimedRange): Promise<void>
-  endRange(range: ClaimedRange): Promise<void>
   /** Which of these batches are still in progress. */
   batchesInProgress(ids: readonly string[]): Promise<readonly string[]>
-  /** The results of these lines, in order. */
-  results(batchId: string, range: LineRange): Promise<readonly (LineResult & { readonly body: string })[]>
-  /** For each result, whether it was written: not if the range has been claimed again. */
-  writeResults(results: readonly WrittenResult[]): Promise<readonly boolean[]>
-  /** A stored result becomes final, if it is of the same request. */
-  completeResults(results: readonly Pick<WrittenResult, 'range' | 'line' | 'requestId'>[]): Promise<void>
   pauseBatch(id: string, pause: BatchPause, resumeAt: number): Promise<void>
   resumeBatch(id: string): Promise<void>
 }

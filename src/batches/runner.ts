@@ -98,11 +98,13 @@ export function openRunner(parts: RunnerParts): Runner {
     }
   }
 
+  const mayClaim = (): boolean => !isClosed && !parts.isDraining() && held.size < MAX_RANGES
+
   async function claimAll(): Promise<void> {
     try {
       while (isWoken) {
         isWoken = false
-        while (!isClosed && !parts.isDraining() && held.size < MAX_RANGES && (await claimOne()));
+        while (mayClaim() && (await claimOne()));
       }
     } catch (error) {
       failed(error as Error)
@@ -168,9 +170,11 @@ export function openRunner(parts: RunnerParts): Runner {
     }
   }
 
+  const mustWait = (workspaceId: string): boolean => !isStoreUp || lines(workspaceId) >= maxInFlight
+
   /** Waits until another line of the workspace may run. False: the range has been stopped. */
   async function mayBegin({ batch, stop }: HeldRange): Promise<boolean> {
-    while (!stop.signal.aborted && (!isStoreUp || lines(batch.workspaceId) >= maxInFlight)) {
+    while (!stop.signal.aborted && mustWait(batch.workspaceId)) {
       const woken = Promise.withResolvers<void>()
       waiting.push(woken.resolve)
       await Promise.race([woken.promise, parts.sleep(POLL_MS, stop.signal).catch(() => {})])

@@ -87,3 +87,11 @@ export async function readRows(database: Database, sql: string, ...values: Value
 export async function writeOne(database: Database, sql: string, ...values: Values): Promise<void> {
   await database.transact({ access: 'write', locks: [], statements: [command(sql, ...values)] })
 }
+
+/** One transaction. */
+export function transacted(
+  database: Database,
+  ...statements: Parameters<Database['transact']>[0]['statements'][number][]
+): Promise<readonly (readonly Row[])[]> {
+  return database.transact({ access: 'write', locks: [], statements })
+}

@@ -31,8 +31,9 @@ async function engineFor(t: TestContext): Promise<ScriptedEngine & { allow(calls
     allow(Infinity)
     await engine.close()
   })
+  const isStopped = (): boolean => allowed <= 0
   const turn = async (): Promise<void> => {
-    while (allowed <= 0) await more.opened
+    while (isStopped()) await more.opened
     allowed--
   }
   function allow(count: number): void {

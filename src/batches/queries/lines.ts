@@ -1,0 +1,178 @@
+import {
+  command,
+  commandForEach,
+  query,
+  readRows,
+  transacted,
+  writeOne,
+  type Database,
+  type Row,
+} from '../../store/database.ts'
+import type { ClaimedRange, LineRange, LineResult, LineStore } from '../batch-store.ts'
+
+const ROWS_CLEARED = 1000
+
+/** Ranges of lines, and the results of lines. */
+export function lineQueries(database: Database): LineStore {
+  const { skipLocked, forShare } = database.dialect
+
+  const claimRange = `UPDATE batch_ranges SET lease_until = ?, claims = claims + 1
+    WHERE is_done = 0 AND lease_until <= ? AND (batch_id, first_line) = (
+      SELECT batch_id, first_line FROM batch_ranges WHERE batch_id = ? AND is_done = 0 AND lease_until <= ?
+        AND EXISTS (SELECT 1 FROM batches WHERE id = batch_id AND state = 'in_progress')
+      ORDER BY first_line LIMIT 1 ${skipLocked}
+    ) RETURNING batch_id, first_line, lines, byte_start, byte_end, claims`
+
+  return {
+    clearRanges: async ({ id, claims }) => {
+      await transacted(
+        database,
+        command(
+          'DELETE FROM batch_ranges WHERE batch_id = ? AND EXISTS (SELECT 1 FROM batches WHERE id = ? AND claims = ?)',
+          id,
+          id,
+          claims,
+        ),
+      )
+    },
+    addRanges: async ({ id, claims }, ranges) => {
+      await transacted(
+        database,
+        commandForEach(
+          `INSERT INTO batch_ranges (batch_id, first_line, lines, byte_start, byte_end, is_done, lease_until, claims)
+           SELECT id, ?, ?, ?, ?, 0, 0, 0 FROM batches WHERE id = ? AND claims = ?`,
+          ranges.map((it) => [it.firstLine, it.lines, it.byteStart, it.byteEnd, id, claims]),
+        ),
+      )
+    },
+    closeRanges: async ({ id }) => {
+      await transacted(
+        database,
+        command('UPDATE batch_ranges SET claims = claims + 1 WHERE batch_id = ? AND is_done = 0', id),
+      )
+    },
+    async ranges(batchId, after, limit) {
+      const rows = await readRows(
+        database,
+        `SELECT first_line, lines, byte_start, byte_end FROM batch_ranges WHERE batch_id = ? AND first_line > ?
+         ORDER BY first_line LIMIT ?`,
+        batchId,
+        after,
+        limit,
+      )
+      return rows.map(toRange)
+    },
+    async claimRange(batchId, now, leaseUntil) {
+      const [claimed] = await transacted(database, query(claimRange, leaseUntil, now, batchId, now))
+      return claimed?.[0] && toClaimedRange(claimed[0])
+    },
+    renewRanges: async (ranges, leaseUntil) => {
+      await transacted(
+        database,
+        commandForEach(
+          'UPDATE batch_ranges SET lease_until = ? WHERE batch_id = ? AND first_line = ? AND claims = ? AND is_done = 0',
+          ranges.map((it) => [leaseUntil, it.batchId, it.firstLine, it.claims]),
+        ),
+      )
+    },
+    releaseRange: ({ batchId, firstLine, claims }) =>
+      writeOne(
+        database,
+        'UPDATE batch_ranges SET lease_until = 0 WHERE batch_id = ? AND first_line = ? AND claims = ?',
+        batchId,
+        firstLine,
+        claims,
+      ),
+    endRange: ({ batchId, firstLine, claims }) =>
+      writeOne(
+        database,
+        'UPDATE batch_ranges SET is_done = 1, lease_until = 0 WHERE batch_id = ? AND first_line = ? AND claims = ?',
+        batchId,
+        firstLine,
+        claims,
+      ),
+    async clearLines({ id }) {
+      const deleted = (
+        table: string,
+        column: string,
+      ): string => `DELETE FROM ${table} WHERE batch_id = ? AND ${column} IN (
+          SELECT ${column} FROM ${table} WHERE batch_id = ? ORDER BY ${column} LIMIT ${ROWS_CLEARED}
+        ) RETURNING ${column}`
+      const [results = [], ranges = []] = await transacted(
+        database,
+        query(deleted('batch_results', 'line'), id, id),
+        query(deleted('batch_ranges', 'first_line'), id, id),
+      )
+      if (results.length > 0 || ranges.length > 0) return true
+      await writeOne(database, 'UPDATE batches SET has_lines = 0 WHERE id = ? AND ended_at IS NOT NULL', id)
+      return false
+    },
+    async results(batchId, { firstLine, lines }) {
+      const rows = await readRows(
+        database,
+        `SELECT line, state, request_id, owner, body FROM batch_results
+         WHERE batch_id = ? AND line >= ? AND line < ? ORDER BY line`,
+        batchId,
+        firstLine,
+        firstLine + lines,
+      )
+      return rows.map(toResult)
+    },
+    async writeResults(results) {
+      const written = await transacted(
+        database,
+        ...results.map(({ range, line, state, requestId, owner, body }) =>
+          query(
+            `INSERT INTO batch_results (batch_id, line, state, request_id, owner, body) SELECT batch_id, ?, ?, ?, ?, ?
+             FROM (
+               SELECT batch_id FROM batch_ranges WHERE batch_id = ? AND first_line = ? AND claims = ? ${forShare}
+             ) AS claimed WHERE true ON CONFLICT (batch_id, line) DO UPDATE SET state = excluded.state, request_id = excluded.request_id,
+               owner = excluded.owner, body = excluded.body WHERE batch_results.state = 'stored'
+             RETURNING line`,
+            line,
+            state,
+            requestId,
+            owner,
+            body,
+            range.batchId,
+            range.firstLine,
+            range.claims,
+          ),
+        ),
+      )
+      return written.map(({ length }) => length === 1)
+    },
+    completeResults: async (results) => {
+      await transacted(
+        database,
+        commandForEach(
+          `UPDATE batch_results SET state = 'completed' WHERE batch_id = ? AND line = ? AND request_id = ? AND state = 'stored'`,
+          results.map(({ range, line, requestId }) => [range.batchId, line, requestId]),
+        ),
+      )
+    },
+  }
+}
+
+function toRange(row: Row): LineRange {
+  return {
+    firstLine: Number(row['first_line']),
+    lines: Number(row['lines']),
+    byteStart: Number(row['byte_start']),
+    byteEnd: Number(row['byte_end']),
+  }
+}
+
+function toClaimedRange(row: Row): ClaimedRange {
+  return { ...toRange(row), batchId: String(row['batch_id']), claims: Number(row['claims']) }
+}
+
+function toResult(row: Row): LineResult & { readonly body: string } {
+  return {
+    line: Number(row['line']),
+    state: String(row['state']) as LineResult['state'],
+    requestId: String(row['request_id']),
+    owner: String(row['owner']),
+    body: String(row['body']),
+  }
+}
