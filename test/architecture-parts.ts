@@ -615,7 +615,6 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'commands/batch.ts',
     'file-store.ts',
     'files.ts',
-    'idle-places.ts',
     'line-endpoints.ts',
     'lines.ts',
     'queries/batches.ts',

@@ -5,7 +5,6 @@ import { ApiError, CallerLeft } from '../shared/errors.ts'
 import type { Reply } from '../server/reply.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import type { Batch, ClaimedRange, WrittenResult } from './batch-store.ts'
-import type { IdlePlaces } from './idle-places.ts'
 import type { LineEndpoints } from './line-endpoints.ts'
 import { lineReply, textOf, type LineReply } from './line-reply.ts'
 import { readLine } from './lines.ts'
@@ -14,7 +13,6 @@ import type { ResultWriter } from './result-writer.ts'
 
 export interface LineParts {
   readonly endpoints: LineEndpoints
-  readonly places: IdlePlaces
   readonly writer: ResultWriter
   readonly memory: ByteBudget
   /** Whose journal has the rows of this process. */
@@ -93,10 +91,14 @@ async function attemptLine(parts: LineParts, line: RunningLine, requestId: strin
   let result: WrittenResult | undefined
   replies.add(reply)
   parts.running.add(requestId)
+  /** A line that waits for its turn leaves the queue. One that an engine has goes on. */
+  const stopWaiting = (): void => {
+    if (!reply.isOnRecord) reply.cut()
+  }
+  stop.signal.addEventListener('abort', stopWaiting)
   try {
     const request = readLine(bytes, batch.endpoint)
     const job = await parts.endpoints.jobOf(request, caller, reply)
-    const leave = await parts.places.enter(job.deployment.lane, stop.signal)
     const keep = async (answer: ParsedAnswer): Promise<void> => {
       result = resultOf(
         line,
@@ -107,11 +109,7 @@ async function attemptLine(parts: LineParts, line: RunningLine, requestId: strin
       )
       await written(parts, line, result)
     }
-    try {
-      await parts.pipeline(keeping(job, keep), caller, reply)
-    } finally {
-      leave()
-    }
+    await parts.pipeline(keeping(job, keep), caller, reply)
     if (result) await completed(parts, line, result, reply.answer() ?? '', request.customId)
     return undefined
   } catch (error) {
@@ -120,6 +118,7 @@ async function attemptLine(parts: LineParts, line: RunningLine, requestId: strin
       ? error
       : new ApiError('internal_error', 'The line could not be run.', { cause: error })
   } finally {
+    stop.signal.removeEventListener('abort', stopWaiting)
     replies.delete(reply)
     parts.running.delete(requestId)
     reply.release()

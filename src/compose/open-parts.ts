@@ -16,7 +16,6 @@ import { openDelivering } from '../alerts/delivering.ts'
 import { openWatch } from '../alerts/watch.ts'
 import { openBatches, type Batches } from '../batches/batches.ts'
 import { openBatchFiles, type BatchFiles } from '../batches/files.ts'
-import { idlePlaces } from '../batches/idle-places.ts'
 import { resultWriter } from '../batches/result-writer.ts'
 import { openBookkeeping } from '../bookkeeping.ts'
 import { openCatalogInForce } from '../catalog/catalog-in-force.ts'
@@ -449,7 +448,7 @@ interface BatchRunnerParts extends Records, Shared, Access, Models {
 }
 
 function openBatchRunner({ config, clock, opened, telemetry, settings }: Start, parts: BatchRunnerParts): Batches {
-  const { store, readStore, journal, accounts, draining, admission, images, files, catalog, pipeline, memory } = parts
+  const { store, readStore, journal, accounts, draining, images, files, catalog, pipeline, memory } = parts
   const endpoints = batchLines({
     catalog,
     pipeline,
@@ -466,7 +465,6 @@ function openBatchRunner({ config, clock, opened, telemetry, settings }: Start, 
     spool: parts.spool,
     clock,
     endpoints,
-    places: idlePlaces(admission, clock),
     writer: resultWriter(store),
     memory,
     owner: journal?.owner ?? '',

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { chatLine, linesIn, reached, sdkOf, submit } from '../support/batches.ts'
 import { chatStage } from '../support/chat-stage.ts'
+import { cli } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
 import { sharedStage } from '../support/shared-stage.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -95,7 +96,9 @@ describe('weir batch', () => {
     assert.match((await run('status', batch.id)).stdout, /completed: 2 of 2 lines completed, 0 failed/)
     const output = join(weir.dataDir, 'out.jsonl')
     assert.equal((await run('results', batch.id, '--output', output)).code, 0)
-    const printed = await run('results', batch.id, '--url', weir.service.url, '--key', weir.key)
+    // A process of its own, because the results are streamed to its output.
+    const printed = await cli(['batch', 'results', batch.id, '--url', weir.service.url, '--key', weir.key])
+    assert.equal(printed.stdout, readFileSync(output, 'utf8'))
     assert.deepEqual(
       printed.stdout
         .trim()

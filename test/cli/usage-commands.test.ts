@@ -67,6 +67,7 @@ workspace  acme
 key        key_1
 model      meta/test-8b
 endpoint   /chat/completions
+tier       default
 settled    2025-03-15 12:30:01 (Sydney)
 outcome    engine_failed
 status     502

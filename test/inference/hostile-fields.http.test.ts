@@ -24,6 +24,8 @@ const good: Readonly<Record<string, object>> = {
   '/rerank': { model: 'big/reranker', query: 'q', documents: ['a'] },
   '/reranking': { model: 'big/ranker', query: { text: 'q' }, passages: [{ text: 'a' }] },
   '/images/generations': { model: 'big/painter', prompt: 'A weir' },
+  // There is no such file, so this is refused.
+  '/batches': { input_file_id: 'file-0', endpoint: '/v1/embeddings', completion_window: '24h' },
 }
 
 interface DescribedRequest {

@@ -45,7 +45,8 @@ export function batchLines(parts: InferenceParts): LineEndpoints {
     async jobOf(request, caller, client) {
       const endpoint = endpointOf(request, caller)
       const prepared = await prepareRequest(parts, endpoint, client, request.body, finder(endpoint, caller))
-      return endpoint.makeJob(prepared.result, prepared.model, prepared.deployment, parts)
+      const job = endpoint.makeJob(prepared.result, prepared.model, prepared.deployment, parts)
+      return { ...job, tier: 'batch' }
     },
     errorBody(url, error, requestId) {
       return endpoints.get(url)?.errorShape?.body(error, requestId) ?? error.body()

@@ -3,6 +3,7 @@ import { noTicket, type Admission, type LaneLoad } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CoordinationState } from '../../cluster/coordination.ts'
 import type { RedisLink } from '../../cluster/redis/link.ts'
+import { openBatchGate, type BatchGate } from './batch-gate.ts'
 import { openReplicaLane, type ReplicaLane } from './replica-lane.ts'
 import { scripts } from './lane-scripts.ts'
 
@@ -17,6 +18,8 @@ export interface RedisAdmission extends Admission {
 export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmission {
   const openLanes = new Map<string, ReplicaLane>()
   const byKey = new Map<string, ReplicaLane>()
+  /** Of lanes that have had batch places. */
+  const gates = new Map<string, BatchGate>()
   let isClosed = false
   let entered = 0
 
@@ -36,6 +39,17 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
     lane.join()
   }
 
+  function gateOf(name: string, lane: ReplicaLane): BatchGate {
+    const gate = gates.get(name) ?? openBatchGate(lane, clock)
+    gates.set(name, gate)
+    return gate
+  }
+
+  function closeGate(name: string): void {
+    gates.get(name)?.close()
+    gates.delete(name)
+  }
+
   link.follow({
     scripts: Object.values(scripts),
     channels: [`weir:told:${link.replica}`],
@@ -50,7 +64,11 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
 
   return {
     setLanes(lanes) {
-      for (const [name, lane] of openLanes) if (!lanes.has(name)) lane.retire()
+      for (const [name, lane] of openLanes) {
+        if (lanes.has(name)) continue
+        closeGate(name)
+        lane.retire()
+      }
       for (const [name, limits] of lanes) {
         const lane = openLanes.get(name)
         if (lane !== undefined) lane.setLimits(limits)
@@ -58,10 +76,12 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
       }
     },
     enter(arrival, decided) {
-      const lane = openLanes.get(arrival.lane)
-      // Replicas do not coordinate batch places yet.
-      if (lane !== undefined && !arrival.batch) return lane.enter(arrival, decided)
-      decided({ kind: lane ? 'unavailable' : 'closed' }, noTicket)
+      const { lane: name } = arrival
+      const lane = openLanes.get(name)
+      if (lane !== undefined && !(arrival.batch && isClosed)) {
+        return arrival.batch ? gateOf(name, lane).enter(arrival, arrival.batch, decided) : lane.enter(arrival, decided)
+      }
+      decided({ kind: 'closed' }, noTicket)
       return noTicket
     },
     async status() {
@@ -71,6 +91,7 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
     ownStatus: () => new Map([...openLanes].map(([name, lane]) => [name, lane.ownStatus()])),
     close() {
       isClosed = true
+      for (const name of gates.keys()) closeGate(name)
       for (const lane of openLanes.values()) lane.close()
     },
     state() {
