@@ -62,6 +62,7 @@ describe('a streamed answer', () => {
         },
         abort() {},
         abortAfter() {},
+        keep: () => true,
       },
       waitMs: 0,
     } as unknown as AdmittedRequest

@@ -149,6 +149,7 @@ describe('the content of a ledger row', () => {
         priceVersion,
         maxTokens: 50,
         startedAt: row.startedAt,
+        tier: 'default',
         inputTokens: 1000,
         cachedInputTokens: 400,
         outputTokens: 3,

@@ -113,6 +113,10 @@ const unrecorded: Readonly<Record<string, string>> = {
   imagesGenerations: 'is in the ledger',
   audioTranscriptions: 'is in the ledger',
   audioTranslations: 'is in the ledger',
+  uploadFile: 'is for requests, and changes nothing of the workspace',
+  deleteFile: 'is for requests, and changes nothing of the workspace',
+  createBatch: 'its lines are in the ledger',
+  cancelBatch: 'its lines are in the ledger',
 }
 
 describe('a route that changes something', () => {

@@ -331,8 +331,8 @@ describe('weir backup', () => {
   it('has everything of a data directory that cannot be recreated', async (t) => {
     const { weir } = await chatStage(t, { config: { files: { kind: 'local' } } })
     await (await weir.chat({})).text()
-    /** Locks, notes, uploads, and images whose links expire. */
-    const notBackedUp = /^(weir\.db-wal|weir\.db-shm|serve\.lock.*|service\.json|spool|files|models)$/
+    /** Locks, notes, uploads, images whose links expire, and files of batches, which callers have or can have. */
+    const notBackedUp = /^(weir\.db-wal|weir\.db-shm|serve\.lock.*|service\.json|spool|files|batches|models)$/
     const known = new Set<string>(['weir.db', JOURNAL_FOLDER, ...KEPT_FILES])
     const entries = readdirSync(weir.dataDir, { withFileTypes: true }).filter((it) => !it.isSocket())
     assert.deepEqual(

@@ -176,6 +176,7 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   addEvents: [[], () => store.addEvents([event])],
   addChange: [['alerts'], () => store.addChange(event, 'engine.up')],
   dispatchEvents: [[], () => store.dispatchEvents([{ id: 'a', body: 'b', endpoints: ['c'] }], 1)],
+  leaseWatch: [[], () => store.leaseWatch('a', 1, 2)],
   claimDelivery: [[], () => store.claimDelivery({ name: 'a', url: 'b' }, 1, 2)],
   finishDelivery: [
     [],

@@ -128,8 +128,8 @@ describe('the endpoints that a key can be limited to', () => {
     const unlimited = routes.filter(({ method, endpoint }) => method === 'POST' && endpoint === undefined)
     assert.deepEqual(
       unlimited.map(({ path }) => path),
-      ['/api/v1/keys'],
-      'which needs manage_keys',
+      ['/api/v1/keys', '/api/v1/files', '/api/v1/batches', '/api/v1/batches/{id}/cancel'],
+      'keys need manage_keys, and the lines of a batch are checked one by one',
     )
   })
 })

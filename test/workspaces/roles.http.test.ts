@@ -171,6 +171,7 @@ describe('the console of a workspace', () => {
   })
 })
 
-const isInference = (route: Route): boolean => 'endpoint' in route && route.endpoint !== undefined
+const isInference = (route: Route): boolean =>
+  ('endpoint' in route && route.endpoint !== undefined) || /^\/api\/v1\/(files|batches)(\/|$)/.test(route.path)
 const isNotSigningOut = ({ operation }: Route): boolean => operation?.id !== 'signOut'
 const isAboutTheSession = ({ path }: Route): boolean => path.startsWith('/console/api/session')
