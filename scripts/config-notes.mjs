@@ -127,6 +127,10 @@ export const configNotes = {
   'log.level': ['`info`', 'How much is logged.'],
   'tracing.endpoint': ['none', 'Where [traces](../guides/traces.md) are sent by OTLP over HTTP.'],
   'tracing.sample': ['1', 'The share of requests that are traced, of those whose caller sent no trace.'],
+  'metrics.endpoint': [
+    'none',
+    'Where [metrics](../guides/monitoring.md#sending-metrics-to-a-collector) are sent by OTLP over HTTP, besides being scraped.',
+  ],
   'metrics.gen_ai_names': [
     '`current`',
     "OpenTelemetry's names of the metrics of tokens: those of 2026, the `former` ones, or `both` ([guide](../guides/monitoring.md)).",

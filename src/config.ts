@@ -9,7 +9,12 @@ import { databaseFrom, portFrom, redisFrom, tokenFrom } from './config/environme
 import { signInFrom } from './config/sign-in-settings.ts'
 import { alertsFrom } from './config/alert-settings.ts'
 import { smtpFrom } from './config/smtp-settings.ts'
-import { tracingFrom, type TracingSettings } from './config/tracing-settings.ts'
+import {
+  metricsExportFrom,
+  type MetricsExportSettings,
+  tracingFrom,
+  type TracingSettings,
+} from './config/tracing-settings.ts'
 import { filesFrom, type FilesConfig } from './config/config-storage.ts'
 import { parseAbn } from './shared/money/abn.ts'
 import {
@@ -113,6 +118,8 @@ export interface Config {
   readonly logLevel: string
   /** Where traces are sent, and of which requests; undefined: nowhere. */
   readonly tracing: TracingSettings | undefined
+  /** Where metrics are sent, besides being scraped; undefined: nowhere. */
+  readonly metricsExport: MetricsExportSettings | undefined
   /** Which of OpenTelemetry's names for token metrics are used. */
   readonly genAiNames: 'current' | 'former' | 'both'
   readonly catalog: CatalogSource
@@ -202,6 +209,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     consoleModels: content.console?.models ?? ('members' as const),
     logLevel: content.log?.level ?? 'info',
     tracing: tracingFrom(content.tracing, environment),
+    metricsExport: metricsExportFrom(content.metrics, environment),
     genAiNames: content.metrics?.gen_ai_names ?? ('current' as const),
     catalog: catalogSource(file, yaml && { text: text ?? '', yaml }, base, (name) => environment[name]),
   }
@@ -232,6 +240,7 @@ export function findMistakes(
   collect(() => databaseFrom(environment['WEIR_DATABASE_URL']))
   collect(() => redisFrom(environment['WEIR_REDIS_URL']))
   collect(() => tracingFrom(undefined, environment))
+  collect(() => metricsExportFrom(undefined, environment))
   collect(() => {
     file = configFile(overrides, environment)
     if (file === undefined) return
@@ -323,6 +332,9 @@ function settingsOf(
     'tracing.endpoint': ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].map(
       (name) => [name, environment[name]] as const,
     ),
+    'metrics.endpoint': ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].map(
+      (name) => [name, environment[name]] as const,
+    ),
     'tracing.sample': [['OTEL_TRACES_SAMPLER', environment['OTEL_TRACES_SAMPLER']]],
   }
   const sourceOf = (key: string): string => {
@@ -374,6 +386,7 @@ function settingsOf(
     ['console.models', config.consoleModels],
     ['log.level', config.logLevel],
     ...(config.tracing ? tracingSettings(config.tracing) : []),
+    ...(config.metricsExport ? [['metrics.endpoint', withoutPassword(config.metricsExport.url)] as const] : []),
     ['metrics.gen_ai_names', config.genAiNames],
     ['catalog', config.catalog.file === undefined ? 'built in' : resolve(config.catalog.file)],
     // These have no defaults worth showing.

@@ -811,6 +811,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'routes/reload.ts',
     'running-service.ts',
     'system-disk.ts',
+    'telemetry/metrics-export.ts',
     'telemetry/metrics-of-workers.ts',
     'telemetry/telemetry.ts',
     'telemetry/tracing.ts',

@@ -111,7 +111,8 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
     }),
     (it) => it.close(),
   )
-  const tracing = await openTraces(start, models.engines)
+  const tracing = await openTraces(start, { ...shared, ...models })
+  await openMetrics(start, shared)
   const pipeline = openPipeline(start, { ...records, ...shared, ...models, tracing })
   const batchParts = { ...records, ...shared, ...access, ...models, memory, images, files, spool, batchFiles, pipeline }
   const batches = openBatchRunner(start, batchParts)
@@ -289,16 +290,30 @@ async function openModels(start: Start, parts: Records & Shared & Access & { rea
 /** The module is loaded only where traces are wanted, because it takes memory. */
 async function openTraces(
   { config, opened, telemetry }: Start,
-  engines: Models['engines'],
+  { engines, coordination }: Pick<Models, 'engines'> & Pick<Shared, 'coordination'>,
 ): Promise<Tracing | undefined> {
   if (!config.tracing) return undefined
   const { openTracing } = await import('../operate/telemetry/tracing.ts')
   const tracing = openTracing(config.tracing, {
     version,
+    instance: coordination.replica,
     engineKind: engines.kindOf,
-    failed: (reason) => telemetry.log.warn({ reason }, 'traces could not be sent'),
+    failed: (reason) => telemetry.log.warn({ reason }, 'traces or metrics could not be sent'),
   })
   return opened.adopt(tracing, (it) => it.close())
+}
+
+/** Loaded only where a collector is configured, as traces are. */
+async function openMetrics({ config, opened, telemetry }: Start, { coordination }: Shared): Promise<void> {
+  if (!config.metricsExport) return
+  const { openMetricsExport } = await import('../operate/telemetry/metrics-export.ts')
+  const sending = openMetricsExport(config.metricsExport, {
+    version,
+    instance: coordination.replica,
+    read: telemetry.metrics,
+    failed: (reason) => telemetry.log.warn({ reason }, 'traces or metrics could not be sent'),
+  })
+  opened.adopt(sending, (it) => it.close())
 }
 
 function openPipeline(

@@ -225,7 +225,7 @@ export const configSchema = Type.Object(
     console: section({ models: Type.Enum(['members', 'public']) }),
     log: section({ level: Type.Enum(['debug', 'info', 'warn', 'error', 'silent']) }),
     tracing: section({ endpoint: webAddress(), sample: Type.Number({ minimum: 0, maximum: 1 }) }),
-    metrics: section({ gen_ai_names: Type.Enum(['current', 'former', 'both']) }),
+    metrics: section({ endpoint: webAddress(), gen_ai_names: Type.Enum(['current', 'former', 'both']) }),
     models: Type.Optional(modelsSchema),
     catalog: Type.Optional(Type.String({ minLength: 1 })),
   },

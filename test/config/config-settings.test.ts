@@ -178,7 +178,7 @@ describe('the settings in force', () => {
     console: { models: 'public' },
     log: { level: 'warn' },
     tracing: { endpoint: 'http://collector', sample: 0.5 },
-    metrics: { gen_ai_names: 'both' },
+    metrics: { endpoint: 'http://metrics', gen_ai_names: 'both' },
     seller,
     smtp: { host: 'mail', port: 25, secure: true, from: 'a@b.example' },
     alerts: {
@@ -245,6 +245,7 @@ describe('the settings in force', () => {
       'log.level': 'warn',
       'tracing.endpoint': 'http://collector/v1/traces',
       'tracing.sample': 0.5,
+      'metrics.endpoint': 'http://metrics/v1/metrics',
       'metrics.gen_ai_names': 'both',
       catalog: file,
       'seller.name': 'Weir',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { tracingFrom } from '../../src/config/tracing-settings.ts'
+import { metricsExportFrom, tracingFrom } from '../../src/config/tracing-settings.ts'
 import { ConfigError } from '../../src/shared/checked-yaml.ts'
 
 const endpoint = 'http://collector:4318'
@@ -61,5 +61,45 @@ describe('which requests are traced', () => {
       () => tracingFrom({ endpoint }, { OTEL_TRACES_SAMPLER: 'some' }),
       /must be one of always_on, .*but is "some"/,
     )
+  })
+})
+
+describe('where metrics are sent', () => {
+  const usual = { url: 'http://collector:4318/v1/metrics', intervalMs: 60_000 }
+
+  it('is nowhere unless an address is given, in the file or by a variable, which wins', () => {
+    assert.equal(metricsExportFrom(undefined, {}), undefined)
+    assert.deepEqual(metricsExportFrom({ endpoint: 'http://collector:4318/' }, {}), usual)
+    const general = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
+    assert.deepEqual(metricsExportFrom({ endpoint: 'http://file:1' }, general), usual)
+    const own = { ...general, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://metrics:1/x' }
+    assert.equal(metricsExportFrom(undefined, own)?.url, 'http://metrics:1/x')
+    const wrong = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'collector' }
+    assert.throws(() => metricsExportFrom(undefined, wrong), /OTEL_EXPORTER_OTLP_ENDPOINT: must be an address/)
+  })
+
+  it('is nowhere if they are only scraped, or OpenTelemetry is disabled', () => {
+    const section = { endpoint: 'http://collector:4318' }
+    for (const variables of [
+      { OTEL_SDK_DISABLED: 'true' },
+      { OTEL_METRICS_EXPORTER: 'none' },
+      { OTEL_METRICS_EXPORTER: 'prometheus' },
+    ]) {
+      assert.equal(metricsExportFrom(section, variables), undefined)
+    }
+    for (const exporters of ['', 'otlp', 'prometheus, otlp']) {
+      assert.deepEqual(metricsExportFrom(section, { OTEL_METRICS_EXPORTER: exporters }), usual)
+    }
+  })
+
+  it('takes the interval from its variable', () => {
+    const section = { endpoint: 'http://collector:4318' }
+    assert.equal(metricsExportFrom(section, { OTEL_METRIC_EXPORT_INTERVAL: '5000' })?.intervalMs, 5000)
+    for (const interval of ['0', '-1', '1.5', 'often', '2147483648']) {
+      assert.throws(
+        () => metricsExportFrom(section, { OTEL_METRIC_EXPORT_INTERVAL: interval }),
+        /OTEL_METRIC_EXPORT_INTERVAL: must be a number of milliseconds/,
+      )
+    }
   })
 })

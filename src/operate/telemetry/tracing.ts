@@ -10,9 +10,8 @@ import {
   trace,
   type Tracer,
 } from '@opentelemetry/api'
-import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
-import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -29,6 +28,7 @@ import { BASE } from '../../server/key-route.ts'
 import type { EngineCallTrace, RequestTrace } from '../../shared/request-trace.ts'
 import type { Config } from '../../config.ts'
 import { operations } from './gen-ai-metrics.ts'
+import { reportFailures, resourceOf } from './open-telemetry.ts'
 
 /**
  * Traces of requests, sent to a collector by OTLP: a server span for each request, and below it one for the wait in the
@@ -47,6 +47,8 @@ export interface Tracing {
 
 export interface TracingParts {
   readonly version: string
+  /** The name of this process. */
+  readonly instance: string
   /** The kind of engine behind a lane. */
   engineKind(lane: string): string | undefined
   /** Spans could not be sent. */
@@ -57,8 +59,6 @@ type TracingSettings = NonNullable<Config['tracing']>
 
 /** How long a stop waits for a collector that does not answer. */
 const CLOSE_MS = 2000
-/** A collector that is away fails every few seconds. */
-const WARN_MS = 60_000
 
 /** A request that is recorded. */
 interface Recorded {
@@ -77,16 +77,9 @@ export function openTracing(
   parts: TracingParts,
   exporter: SpanExporter = new OTLPTraceExporter({ url: settings.url }),
 ): Tracing {
-  let warnedAt = -Infinity
-  setGlobalErrorHandler((error) => {
-    if (performance.now() - warnedAt < WARN_MS) return
-    warnedAt = performance.now()
-    parts.failed(typeof error === 'string' ? error : (error.message ?? 'unknown'))
-  })
-  const resource = resourceFromAttributes({ 'service.name': 'weir', 'service.version': parts.version })
+  reportFailures(parts.failed)
   const provider = new TracerProvider({
-    // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace our own.
-    resource: resource.merge(detectResources({ detectors: [envDetector] })),
+    resource: resourceOf(parts),
     sampler: samplerOf(settings),
     spanProcessors: [new BatchSpanProcessor({ exporter })],
   })
