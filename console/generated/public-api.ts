@@ -835,7 +835,7 @@ export interface Operations {
         committed_tokens: number
         available_budget: number
         queue_depth: number
-        batch: { in_flight_requests: number; committed_tokens: number; queue_depth: number }
+        batch?: { in_flight_requests: number; committed_tokens: number; queue_depth: number }
         limits: {
           token_budget: number
           max_concurrent_requests: number

@@ -149,6 +149,32 @@ describe('a batch', () => {
     assert.equal((await weir.ledger()).filter((it) => it.amount > 0n).length, answers.length)
   })
 
+  it('gives way to an online request: its line is aborted, not billed, and run again, at the batch price', async (t) => {
+    const pricing = { input_per_million: '2', output_per_million: '4', batch: '0.5' }
+    const { client, engine, weir } = await stage(t, { model: { pricing }, limits: { max_concurrent_requests: 1 } })
+    const held = gate()
+    engine.script = ({ rawBody }) =>
+      rawBody.includes('Question') ? { hold: { afterTokens: 0, until: held.opened } } : { tokens: ['Hi'] }
+    const { id } = await submit(client, [chatLine('a')])
+    await engine.arrived(1)
+    const status = (await (await weir.call('/queue/status')).json()) as {
+      data: { committed_tokens: number; batch?: object }[]
+    }
+    const [lane] = status.data
+    const { committed_tokens } = lane ?? assert.fail()
+    assert.deepEqual(lane?.batch, { in_flight_requests: 1, committed_tokens, queue_depth: 0 })
+    assert.equal((await weir.chat({})).status, 200)
+    held.open()
+    const batch = await reached(client, id, 'completed')
+    const [line] = await linesIn(client, batch.output_file_id)
+    const rows = await weir.ledger()
+    assert.equal(rows.length, 2)
+    const row = rows.find(({ requestId }) => requestId === line?.response?.request_id)
+    assert.equal(row?.tier, 'batch')
+    assert.equal(row.amount, BigInt(row.inputTokens) * 1_000_000n + BigInt(row.outputTokens) * 2_000_000n)
+    assert.ok(engine.calls.length >= 3)
+  })
+
   it('does not count for the rate limit', async (t) => {
     const { client, weir } = await stage(t)
     await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { tokens_per_minute: 1 })

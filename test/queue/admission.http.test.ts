@@ -193,8 +193,7 @@ describe('a busy model', () => {
     const response = await weir.call('/queue/status')
     assert.equal(response.headers.get('x-queue-wait-ms'), null)
     const committed = chargeOf('one', 50)
-    const batch = { in_flight_requests: 0, committed_tokens: 0, queue_depth: 0 }
-    const idle = { object: 'queue.status', in_flight_requests: 0, committed_tokens: 0, queue_depth: 0, batch }
+    const idle = { object: 'queue.status', in_flight_requests: 0, committed_tokens: 0, queue_depth: 0 }
     const defaults = { max_concurrent_requests: 32, max_queue_depth: 256, max_wait_ms: 120_000 }
     assert.deepEqual(await response.json(), {
       object: 'list',
@@ -206,7 +205,6 @@ describe('a busy model', () => {
           committed_tokens: committed,
           available_budget: 2000 - committed,
           queue_depth: 1,
-          batch,
           limits: { max_concurrent_requests: 1, ...limits },
         },
         { ...idle, model: 'meta/bare', available_budget: 5000, limits: { ...defaults, token_budget: 5000 } },

@@ -22,7 +22,8 @@ const queueStatusSchema = listSchema(
     committed_tokens: Type.Integer({ example: 4384 }),
     available_budget: Type.Integer({ example: 12000 }),
     queue_depth: Type.Integer(),
-    batch: batchLoadSchema,
+    // Only while there is any.
+    batch: Type.Optional(batchLoadSchema),
     limits: limitsSchema,
   }),
 )
@@ -56,7 +57,7 @@ async function queueStatus(catalog: Catalog, admission: Admission, workspace: Wo
         committed_tokens: lane.committedTokens,
         available_budget: lane.limits.tokenBudget - lane.committedTokens,
         queue_depth: lane.queueDepth,
-        batch: batchLoadView(lane),
+        batch: lane.batch.inFlightRequests + lane.batch.queueDepth > 0 ? batchLoadView(lane) : undefined,
         limits: {
           max_concurrent_requests: lane.limits.maxConcurrentRequests,
           token_budget: lane.limits.tokenBudget,
