@@ -56,7 +56,7 @@ describe('the usage page', () => {
     await page.getByText('Half of the requests take no longer.').first().waitFor()
     await page.getByRole('button', { name: 'By key' }).click()
     await page.waitForURL(/by=key/)
-    await page.getByRole('row').filter({ hasText: 'key_' }).first().waitFor()
+    await page.getByRole('row').filter({ hasText: 'weir_…' }).first().waitFor()
     await page.getByLabel('Only one model').selectOption('baai/embed')
     await page.waitForURL(/model=baai/)
     await page.getByText(/From all [1-9]\d\d requests of this period\./).waitFor()
