@@ -93,6 +93,19 @@ describe('spending in memory, when a month begins', () => {
     assert.equal(await spending.spent('ws'), 50n)
   })
 
+  it('shows the month that begins while the sums of the one before are read', async () => {
+    const spending = await opened()
+    await take(next.from, 'fail')
+    now = month.to
+    ledger.set(next.from, 90n)
+    const spent = spending.spent('ws')
+    await turn()
+    now = next.to
+    await take(next.from)
+    for (const { month: read } of [...reads]) await take(read)
+    assert.equal(await spent, 0n)
+  })
+
   it('forgets what was settled during a failed read, because the next read includes it', async () => {
     const spending = await opened()
     const running = await spending.hold(limited, 10n)
