@@ -102,7 +102,8 @@ describe('spending in memory, when a month begins', () => {
     await turn()
     now = next.to
     await take(next.from)
-    for (const { month: read } of [...reads]) await take(read)
+    const others = reads.map((it) => it.month)
+    for (const other of others) await take(other)
     assert.equal(await spent, 0n)
   })
 

@@ -163,7 +163,7 @@ export function batchFileRoutes({ batchFiles, spool, batchLimits }: FilesParts):
       parameters,
       roles: everyMember,
       response: jsonResponse(deletedSchema),
-      errors: ['not_found'],
+      errors: ['not_found', 'conflict'],
       async answer({ exchange, caller, parameters: { id } }) {
         await batchFiles.remove(await batchFiles.file(caller.workspace.id, id))
         exchange.sendJson(JSON.stringify({ id, object: 'file', deleted: true }))
