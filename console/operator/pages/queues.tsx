@@ -64,15 +64,14 @@ const columns = [
     isNumber: true,
     cell: ({ queue_depth: waiting, oldest_wait_ms: oldest }: Lane) => (waiting === 0 ? '–' : milliseconds(oldest)),
   },
-  {
-    title: 'Batch in flight',
-    isNumber: true,
-    cell: ({ batch }: Lane) => count(batch.in_flight_requests),
-  },
-  { title: 'Batch waiting', isNumber: true, cell: ({ batch }: Lane) => count(batch.queue_depth) },
   { title: 'Wait, median', isNumber: true, cell: (lane: Lane) => wait(lane.wait_ms_p50) },
   { title: 'Wait, 95 %', isNumber: true, cell: (lane: Lane) => wait(lane.wait_ms_p95) },
+  // Last, because it is empty in most lanes.
+  { title: 'Batch', isNumber: true, cell: ({ batch }: Lane) => batchWork(batch) },
 ]
+
+const batchWork = ({ in_flight_requests: running, queue_depth: waiting }: Lane['batch']): string =>
+  running + waiting === 0 ? '–' : `${count(running)} + ${count(waiting)} waiting`
 
 const wait = (ms: number | null): string => (ms === null ? '–' : milliseconds(ms))
 
