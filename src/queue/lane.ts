@@ -3,75 +3,29 @@
  * time with each event and receives the decisions. design.md explains the rules.
  */
 
-import { BatchQueue, type WaitingPlace } from './batch-queue.ts'
-import { Preemption, type Capacity, type PreemptionPlace } from './preemption.ts'
+import {
+  BatchPlaces,
+  batchLimitsOf,
+  type BatchPlace,
+  type BatchStatus,
+  type Capacity,
+  type CapacityLimits,
+} from './batch-places.ts'
 
 /** Online places come first. Batch places, which are lines of batches and flex requests, get what online places leave idle. */
 export type Tier = 'online' | 'batch'
 
 /** The controls of a lane. */
-export interface LaneLimits {
-  readonly tokenBudget: number
-  readonly maxConcurrentRequests: number
-  readonly maxQueueDepth: number
+export interface LaneLimits extends CapacityLimits {
   readonly maxWaitMs: number
   /** How many requests one workspace may have in the lane, waiting and in flight together. Undefined: as many as fit. */
   readonly maxRequestsPerWorkspace?: number | undefined
-  /** What batch places may use. What is not set has its default. */
-  readonly batch?: { readonly [Name in keyof BatchLimits]?: BatchLimits[Name] | undefined } | undefined
   /** How long a flex request may wait for idle capacity. By default ten minutes. The lane does not read it: each place has its own. */
   readonly maxFlexWaitMs?: number | undefined
 }
 
 export function maxFlexWaitOf({ maxFlexWaitMs = 600_000 }: LaneLimits): number {
   return maxFlexWaitMs
-}
-
-export interface BatchLimits {
-  /** How many places stay free for online requests when a batch place is admitted. By default 1, and 0 in a lane with one place. */
-  readonly reserveConcurrent: number
-  /** How many tokens stay free then. By default a tenth of the budget. */
-  readonly reserveTokens: number
-  /** The part of the concurrency and of the budget that batch places may have together, from 0 to 1. 0 pauses them; 1 by default. */
-  readonly maxShare: number
-  /** Whether batch places give way to online places that would have to wait. By default they do. */
-  readonly preempt: boolean
-  /** How many batch places may wait. By default as many as online places. */
-  readonly maxQueueDepth: number
-}
-
-/** The limits for batch places, with defaults for what is not set. */
-export function batchLimitsOf({ tokenBudget, maxConcurrentRequests, maxQueueDepth, batch }: LaneLimits): BatchLimits {
-  return {
-    reserveConcurrent: batch?.reserveConcurrent ?? (maxConcurrentRequests > 1 ? 1 : 0),
-    reserveTokens: batch?.reserveTokens ?? Math.floor(tokenBudget / 10),
-    maxShare: batch?.maxShare ?? 1,
-    preempt: batch?.preempt ?? true,
-    maxQueueDepth: batch?.maxQueueDepth ?? maxQueueDepth,
-  }
-}
-
-/** The most that batch places may have in flight, together and beside online places. */
-export interface BatchRoom {
-  readonly ofBatch: Capacity
-  readonly ofLane: Capacity
-}
-
-export function batchRoomOf(limits: LaneLimits): BatchRoom {
-  const { tokenBudget, maxConcurrentRequests } = limits
-  const { reserveConcurrent, reserveTokens, maxShare } = batchLimitsOf(limits)
-  // A share such as 0.57 has no exact value: without the rounding, 0.57 of 100 would be 56.
-  const share = (whole: number): number => Math.floor(Number((whole * maxShare).toFixed(6)))
-  return {
-    ofBatch: { requests: share(maxConcurrentRequests), tokens: share(tokenBudget) },
-    ofLane: { requests: maxConcurrentRequests - reserveConcurrent, tokens: tokenBudget - reserveTokens },
-  }
-}
-
-/** The most tokens that one batch place may cost. */
-export function batchTokensOf(limits: LaneLimits): number {
-  const { ofBatch, ofLane } = batchRoomOf(limits)
-  return Math.min(ofBatch.tokens, ofLane.tokens)
 }
 
 export interface LaneStatus {
@@ -85,12 +39,6 @@ export interface LaneStatus {
   readonly batch: BatchStatus
 }
 
-export interface BatchStatus {
-  readonly inFlightRequests: number
-  readonly committedTokens: number
-  readonly queueDepth: number
-}
-
 /** The outcome of an arrival. A caller that leaves first never gets a decision. */
 export type LaneDecision =
   | { readonly kind: 'admitted'; readonly waitMs: number }
@@ -100,9 +48,6 @@ export type LaneDecision =
   | { readonly kind: 'too_large' }
   | { readonly kind: 'closed' }
 
-/** The load of a lane without batch places. */
-export const noBatchLoad: BatchStatus = Object.freeze({ inFlightRequests: 0, committedTokens: 0, queueDepth: 0 })
-
 const admittedAtOnce: LaneDecision = Object.freeze({ kind: 'admitted', waitMs: 0 })
 const queueFull: LaneDecision = Object.freeze({ kind: 'queue_full' })
 const workspaceQueueFull: LaneDecision = Object.freeze({ kind: 'workspace_queue_full' })
@@ -111,7 +56,7 @@ const tooLarge: LaneDecision = Object.freeze({ kind: 'too_large' })
 const closed: LaneDecision = Object.freeze({ kind: 'closed' })
 
 /** One request's place in the lane: outside before it arrives and after it has ended. Only the lane writes here. */
-export class Place implements WaitingPlace<Place>, PreemptionPlace<Place> {
+export class Place implements BatchPlace<Place> {
   readonly cost: number
   /** The limit for one workspace counts online requests by this name. Batch places of different workspaces take turns. */
   readonly workspace: string
@@ -210,65 +155,6 @@ class WorkspaceCounts {
   }
 }
 
-/** The batch places of a lane: how much they have, and what they may have. */
-class BatchPlaces {
-  readonly queue = new BatchQueue<Place>()
-  readonly preemption = new Preemption<Place>()
-  limits: BatchLimits
-  #room: BatchRoom
-  #tokenBudget: number
-  #mostTokens: number
-  requests = 0
-  tokens = 0
-
-  constructor(limits: LaneLimits) {
-    this.limits = batchLimitsOf(limits)
-    this.#room = batchRoomOf(limits)
-    this.#tokenBudget = limits.tokenBudget
-    this.#mostTokens = batchTokensOf(limits)
-  }
-
-  setLimits(limits: LaneLimits): void {
-    this.limits = batchLimitsOf(limits)
-    this.#room = batchRoomOf(limits)
-    this.#tokenBudget = limits.tokenBudget
-    this.#mostTokens = batchTokensOf(limits)
-    if (this.preemption.coveredRequests > 0) this.preemption.uncoverAll()
-  }
-
-  charge(place: Place): void {
-    this.requests += 1
-    this.tokens += place.cost
-    this.preemption.started(place)
-  }
-
-  release(place: Place): void {
-    this.requests -= 1
-    this.tokens -= place.cost
-    this.preemption.ended(place)
-  }
-
-  /** Whether the reserve stays free beside what is in flight, and batch places have at most their share. */
-  hasRoomFor({ cost }: Place, inFlightRequests: number, committedTokens: number): boolean {
-    const { ofLane, ofBatch } = this.#room
-    return (
-      inFlightRequests < ofLane.requests &&
-      committedTokens + cost <= ofLane.tokens &&
-      this.requests < ofBatch.requests &&
-      this.tokens + cost <= ofBatch.tokens
-    )
-  }
-
-  /** Whether the place can never be admitted. While batch places may use no tokens at all they are paused, and wait. */
-  isTooLarge({ cost }: Place): boolean {
-    return cost > this.#tokenBudget || (this.#mostTokens > 0 && cost > this.#mostTokens)
-  }
-
-  status(): BatchStatus {
-    return { inFlightRequests: this.requests, committedTokens: this.tokens, queueDepth: this.queue.depth }
-  }
-}
-
 export interface Lane<P extends Place> {
   /** Decides at once, or queues the place and returns undefined; `decide` is called later. */
   readonly arrive: (place: P, nowMs: number) => LaneDecision | undefined
@@ -298,7 +184,7 @@ export function openLane<P extends Place>(
   preempt: (place: P) => void = () => {},
 ): Lane<P> {
   let limits = checked(initialLimits)
-  const batch = new BatchPlaces(limits)
+  const batch = new BatchPlaces<Place>(limits)
   let isClosed = false
   let inFlightRequests = 0
   let committedTokens = 0

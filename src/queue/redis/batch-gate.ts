@@ -1,7 +1,7 @@
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { BatchArrival, LaneArrival, LaneLoad, Ticket } from '../admission.ts'
 import type { Decided } from '../lane-adapter.ts'
-import { batchLimitsOf } from '../lane.ts'
+import { batchLimitsOf } from '../batch-places.ts'
 import type { ReplicaLane } from './replica-lane.ts'
 
 /**

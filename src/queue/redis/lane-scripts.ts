@@ -1,4 +1,5 @@
-import { noBatchLoad, type LaneLimits } from '../lane.ts'
+import { noBatchLoad } from '../batch-places.ts'
+import type { LaneLimits } from '../lane.ts'
 import type { LaneLoad } from '../admission.ts'
 import type { Membership, RedisLink } from '../../cluster/redis/link.ts'
 import { luaBeside, script, type Script } from '../../cluster/redis/script.ts'

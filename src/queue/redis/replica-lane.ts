@@ -1,4 +1,5 @@
-import { noBatchLoad, type LaneDecision, type LaneLimits, type LaneStatus } from '../lane.ts'
+import { noBatchLoad } from '../batch-places.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../lane.ts'
 import type { LaneArrival, Decision, Ticket, LaneLoad } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CoordinationState } from '../../cluster/coordination.ts'

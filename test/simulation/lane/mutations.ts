@@ -241,24 +241,28 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'a batch place takes the last place of the reserve',
+    file: 'batch-places.ts',
     find: 'inFlightRequests < ofLane.requests',
     replace: 'inFlightRequests <= ofLane.requests',
     breaks: 'I16',
   },
   {
     name: 'a batch place takes tokens of the reserve',
+    file: 'batch-places.ts',
     find: 'committedTokens + cost <= ofLane.tokens',
     replace: 'committedTokens < ofLane.tokens',
     breaks: 'I16',
   },
   {
     name: 'batch places have one more than their share',
+    file: 'batch-places.ts',
     find: 'this.requests < ofBatch.requests',
     replace: 'this.requests <= ofBatch.requests',
     breaks: 'I16',
   },
   {
     name: 'the tokens of batch places are not returned to their share',
+    file: 'batch-places.ts',
     find: 'this.tokens -= place.cost',
     replace: 'this.tokens -= 0',
     breaks: 'I2',
@@ -297,14 +301,14 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'the oldest batch place is preempted',
-    file: 'preemption.ts',
+    file: 'batch-places.ts',
     find: 'const youngest = this.#places.last!',
     replace: 'const youngest = this.#places.first!',
     breaks: 'I18',
   },
   {
     name: 'preempted although it is not enough',
-    file: 'preemption.ts',
+    file: 'batch-places.ts',
     find: 'while (place !== undefined && this.#hasRoom(place, free, mayPreempt ? this.#preemptible : nothing)) {\n      while (!this.#hasRoom(place, free, nothing)) ',
     replace:
       'while (place !== undefined && mayPreempt && this.#places.last) {\n      while (!this.#hasRoom(place, free, nothing) && this.#places.last) ',
@@ -312,7 +316,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'one more is preempted for each place that waits',
-    file: 'preemption.ts',
+    file: 'batch-places.ts',
     find: '      place.isCovered = true\n',
     replace:
       '      place.isCovered = true\n      if (mayPreempt && this.#places.last) this.#preemptYoungest(preempt)\n',
@@ -320,14 +324,14 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'a preempted place that has left still counts as one that will leave',
-    file: 'preemption.ts',
+    file: 'batch-places.ts',
     find: "    if (place.mark === 'preempted') this.#leaving.subtract(place)\n",
     replace: '',
     breaks: 'I18',
   },
   {
     name: 'only the head makes batch places give way',
-    file: 'preemption.ts',
+    file: 'batch-places.ts',
     find: 'this.#lastCovered === undefined ? head : this.#lastCovered.behind',
     replace: 'this.#lastCovered === undefined ? head : undefined',
     breaks: 'I18',
@@ -340,13 +344,14 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'lower limits keep places covered that do not fit any more',
+    file: 'batch-places.ts',
     find: '    if (this.preemption.coveredRequests > 0) this.preemption.uncoverAll()\n',
     replace: '',
     breaks: 'I4',
   },
   {
     name: 'a place that leaves the queue stays covered',
-    file: 'preemption.ts',
+    file: 'batch-places.ts',
     find: '    this.#covered.subtract(place)\n',
     replace: '',
     breaks: 'I18',
@@ -359,14 +364,14 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'a place is kept although it was preempted',
-    file: 'preemption.ts',
+    file: 'batch-places.ts',
     find: "return place.mark === 'none'",
     replace: 'return true',
     breaks: 'I19',
   },
   {
     name: 'a place is preempted twice',
-    file: 'preemption.ts',
+    file: 'batch-places.ts',
     find: '    preempt(youngest)\n',
     replace: '    preempt(youngest)\n    preempt(youngest)\n',
     breaks: 'I19',

@@ -1,4 +1,5 @@
-import { Place, type BatchLimits, type BatchStatus, type Tier } from '../../../src/queue/lane.ts'
+import type { BatchLimits, BatchStatus } from '../../../src/queue/batch-places.ts'
+import { Place, type Tier } from '../../../src/queue/lane.ts'
 import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
 
 export type Invariant =

@@ -1,4 +1,5 @@
-import type { BatchLimits, LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
+import type { BatchLimits } from '../../../src/queue/batch-places.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
 import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import { Request, Violation, Witness } from './witness.ts'
 
