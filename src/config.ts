@@ -6,8 +6,9 @@ import { getHeapStatistics } from 'node:v8'
 import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { catalogSource } from './config/config-catalog.ts'
 import { databaseFrom, portFrom, redisFrom, tokenFrom } from './config/environment-values.ts'
-import { signInFrom } from './config/sign-in-settings.ts'
-import { alertsFrom } from './config/alert-settings.ts'
+import { roleRuleText, signInFrom } from './config/sign-in-settings.ts'
+import { alertEndpointTexts, alertsFrom } from './config/alert-settings.ts'
+import { settingSources } from './config/setting-sources.ts'
 import { smtpFrom } from './config/smtp-settings.ts'
 import {
   metricsExportFrom,
@@ -30,7 +31,7 @@ import {
 import { withoutPassword } from './shared/address-without-password.ts'
 import { ConfigError, type CheckedYaml } from './shared/checked-yaml.ts'
 import type { Setting, SettingValue } from './shared/settings.ts'
-import type { RoleRule, SignInProvider } from './shared/sign-in-provider.ts'
+import type { SignInProvider } from './shared/sign-in-provider.ts'
 import type { AlertSettings } from './alerts/endpoints.ts'
 import type { SmtpServer } from './shared/smtp-server.ts'
 import type { Seller } from './billing/invoices/invoice-document.ts'
@@ -300,14 +301,6 @@ function dataDir(overrides: Overrides, environment: NodeJS.ProcessEnv, content: 
   return override === undefined ? resolve(base, content.data_dir ?? 'data') : resolve(override)
 }
 
-function tracingSettings({ url, share }: TracingSettings): readonly (readonly [string, SettingValue])[] {
-  return [
-    ['tracing.endpoint', withoutPassword(url)],
-    ['tracing.sample', share],
-  ]
-}
-
-/** Options and variables win over the file; data_dir and the ports are the only settings that have them. */
 function settingsOf(
   config: Omit<Config, 'settings' | 'reread'>,
   content: FileContent,
@@ -315,34 +308,7 @@ function settingsOf(
   overrides: Overrides,
   environment: NodeJS.ProcessEnv,
 ): readonly Setting[] {
-  const overriding: Readonly<Record<string, readonly (readonly [string, string | undefined])[]>> = {
-    'server.host': [['WEIR_HOST', environment['WEIR_HOST']]],
-    'server.port': [
-      ['--port', overrides.port],
-      ['WEIR_PORT', environment['WEIR_PORT']],
-    ],
-    'server.admin_port': [['WEIR_ADMIN_PORT', environment['WEIR_ADMIN_PORT']]],
-    data_dir: [
-      ['--data', overrides.data],
-      ['WEIR_DATA_DIR', environment['WEIR_DATA_DIR']],
-    ],
-    database: [['WEIR_DATABASE_URL', environment['WEIR_DATABASE_URL']]],
-    coordination: [['WEIR_REDIS_URL', environment['WEIR_REDIS_URL']]],
-    operator_token: [['WEIR_OPERATOR_TOKEN', environment['WEIR_OPERATOR_TOKEN']]],
-    'tracing.endpoint': ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].map(
-      (name) => [name, environment[name]] as const,
-    ),
-    'metrics.endpoint': ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].map(
-      (name) => [name, environment[name]] as const,
-    ),
-    'tracing.sample': [['OTEL_TRACES_SAMPLER', environment['OTEL_TRACES_SAMPLER']]],
-  }
-  const sourceOf = (key: string): string => {
-    const winner = overriding[key]?.find(([, value]) => value !== undefined)
-    if (winner) return winner[0]
-    const path = key.split('.')
-    return yaml && valueIn(content, path) !== undefined ? yaml.placeOf(path) : 'default'
-  }
+  const sourceOf = settingSources({ content, yaml, overrides, environment })
   const { operatorToken } = config
   const { roles: rules = [], ...oidc } = content.sign_in?.oidc ?? {}
   const known: readonly (readonly [key: string, value: SettingValue, fingerprint?: string])[] = [
@@ -378,14 +344,19 @@ function settingsOf(
     ['invoice.fonts', config.invoice.fonts],
     [
       'alerts.webhooks',
-      endpointTexts(config.alerts, 'webhook'),
+      alertEndpointTexts(config.alerts, 'webhook'),
       fingerprint(config.alerts.endpoints.map((it) => it.url).join(' ')),
     ],
-    ['alerts.emails', endpointTexts(config.alerts, 'email')],
+    ['alerts.emails', alertEndpointTexts(config.alerts, 'email')],
     ['alerts.spend_thresholds', config.alerts.spendThresholds.map(String)],
     ['console.models', config.consoleModels],
     ['log.level', config.logLevel],
-    ...(config.tracing ? tracingSettings(config.tracing) : []),
+    ...(config.tracing
+      ? ([
+          ['tracing.endpoint', withoutPassword(config.tracing.url)],
+          ['tracing.sample', config.tracing.share],
+        ] as const)
+      : []),
     ...(config.metricsExport ? [['metrics.endpoint', withoutPassword(config.metricsExport.url)] as const] : []),
     ['metrics.gen_ai_names', config.genAiNames],
     ['catalog', config.catalog.file === undefined ? 'built in' : resolve(config.catalog.file)],
@@ -396,7 +367,7 @@ function settingsOf(
       ),
     ),
     ...Object.entries(oidc).map(([name, value]) => [`sign_in.oidc.${name}`, value] as const),
-    ...(rules.length === 0 ? [] : [['sign_in.oidc.roles', rules.map(ruleText)] as const]),
+    ...(rules.length === 0 ? [] : [['sign_in.oidc.roles', rules.map(roleRuleText)] as const]),
   ]
   return [
     ...known.map(([key, value, hash]) => ({
@@ -417,26 +388,4 @@ function settingsOf(
 /** Shows that a setting has changed whose value is hidden. */
 function fingerprint(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
-}
-
-function ruleText({ group, role, workspace }: Omit<RoleRule, 'workspace'> & { readonly workspace?: string }): string {
-  return `${group}: ${role}${workspace === undefined ? '' : ` of ${workspace}`}`
-}
-
-/** Everything that a restart would change, except the secrets, and what may be one in an address. */
-function endpointTexts({ endpoints }: AlertSettings, kind: 'webhook' | 'email'): readonly string[] {
-  return endpoints
-    .filter((it) => it.kind === kind)
-    .map((it) => {
-      const isPrivate = it.kind === 'webhook' && it.allowsPrivate
-      const subscribed = [...(it.events ?? []), ...(it.workspace === undefined ? [] : [`of ${it.workspace}`])]
-      const url = withoutPassword(it.url)
-      return [...(it.name === it.url ? [] : [it.name]), url, ...(isPrivate ? ['private'] : []), ...subscribed].join(' ')
-    })
-}
-
-function valueIn(content: object, path: readonly string[]): unknown {
-  let value: unknown = content
-  for (const step of path) value = (value as Record<string, unknown> | undefined)?.[step]
-  return value
 }

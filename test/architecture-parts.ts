@@ -719,6 +719,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'config-file.ts',
     'environment-values.ts',
     'config-storage.ts',
+    'setting-sources.ts',
     'sign-in-settings.ts',
     'smtp-settings.ts',
     'tracing-settings.ts',

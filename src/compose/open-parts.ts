@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from '../workspaces/accounts.ts'
 import { keptOperatorToken } from '../workspaces/sessions/operator-token.ts'
 import type { SignIn } from '../workspaces/sign-in/sign-in.ts'
@@ -8,51 +7,27 @@ import { openSessions } from '../workspaces/sessions/sessions.ts'
 import { workspaceSessions } from '../workspaces/sessions/workspace-sessions.ts'
 import { liveFeed } from '../queue/live-feed.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices/invoices.ts'
-import { openSender } from '../delivery/sender.ts'
-import { openRowLinks, type RowLinks } from '../billing/invoices/rows/row-links.ts'
+import { openRowLinks } from '../billing/invoices/rows/row-links.ts'
 import { openAlerts } from '../alerts/alerts.ts'
-import { alertEvent } from '../alerts/events.ts'
-import { openDelivering } from '../alerts/delivering.ts'
-import { openWatch } from '../alerts/watch.ts'
-import { openBatches, type Batches } from '../batches/batches.ts'
-import { openBatchFiles, type BatchFiles } from '../batches/files.ts'
-import { resultWriter } from '../batches/result-writer.ts'
 import { openBookkeeping } from '../bookkeeping.ts'
 import { openCatalogInForce } from '../catalog/catalog-in-force.ts'
 import { watchFile } from '../catalog/catalog.ts'
 import { openLaneSettings } from '../catalog/lane-settings.ts'
 import { openPriceBook } from '../billing/prices/price-book.ts'
 import { CONFIG_FILE, type Config } from '../config.ts'
-import { withoutPassword } from '../shared/address-without-password.ts'
 import { byteBudget, type ByteBudget } from '../shared/byte-budget.ts'
 import { diskRoom, type DiskRoom } from '../shared/disk-room.ts'
-import { RUNTIME_NAME } from '../local-models/files/runtime-files.ts'
-import type { FetchEvents } from '../local-models/local-models.ts'
 import { downloadList } from '../local-models/downloads.ts'
 import { operatorModels } from '../local-models/operator-models.ts'
 import { localFiles } from '../server/files/local.ts'
-import { s3Files, storedInS3 } from '../server/files/s3.ts'
-import type { StoredFiles } from '../server/files/stored-files.ts'
-import { storedOnDisk } from '../server/files/stored-on-disk.ts'
+import { s3Files } from '../server/files/s3.ts'
 import { urlOf, type Listener } from '../server/server.ts'
 import { remoteImages } from '../inference/request/remote-image.ts'
 import { openSpool } from '../server/uploads/spool.ts'
-import type { Spool } from '../server/uploads/uploads.ts'
-import { wholeUsage } from '../inference/metering/usage-bounds.ts'
 import { createPipeline, type Pipeline } from '../inference/pipeline/pipeline.ts'
-import { batchLines } from '../inference/routes/batch-lines.ts'
-import type { AlarmClock, Clock } from '../shared/clock.ts'
+import type { Clock } from '../shared/clock.ts'
 import type { FileStore } from '../server/files/files.ts'
-import { expiringKeys, keySpend, newlyOverdue, workspaceSpend } from './alert-sources.ts'
-import {
-  alertEvents,
-  alertsFailed,
-  batchesFailed,
-  coordinationEvents,
-  emailEvents,
-  refusalsFailed,
-  spendEvents,
-} from '../service-log.ts'
+import { coordinationEvents, refusalsFailed, spendEvents } from '../service-log.ts'
 import { openSpendControl } from '../workspaces/spend-limits/spend-control.ts'
 import { diskSpace } from '../operate/system-disk.ts'
 import { openCoordination } from '../open-coordination.ts'
@@ -62,23 +37,14 @@ import { openReloading } from '../operate/reload/reloading.ts'
 import { openRefusals } from '../billing/refused-requests/refusal-recorder.ts'
 import { version } from '../operate/version.ts'
 import type { Tracing } from '../operate/telemetry/tracing.ts'
-import type { Telemetry } from '../operate/telemetry/telemetry.ts'
-import type { LiveSettings } from '../operate/reload/live-settings.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Store } from '../store/store.ts'
 import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
+import { openBatchRunner, openFilesOfBatches } from './open-batches.ts'
+import { openAlerting, openDownloadAlerts, openEmailing } from './open-notifications.ts'
+import type { Start } from './start.ts'
 
 /** Opens everything that the listeners serve from, one group after the other. A part of compose.ts. */
-
-/** What everything is opened with. */
-export interface Start {
-  readonly config: Config
-  readonly clock: AlarmClock
-  /** Closes what was opened, in reverse order. */
-  readonly opened: AsyncDisposableStack
-  readonly telemetry: Telemetry
-  readonly settings: LiveSettings
-}
 
 export const FIRST_WORKSPACE = 'default'
 
@@ -101,16 +67,7 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
   const files = openFiles(config, () => urlOf(listeners.public!), clock, disk)
   opened.defer(() => files?.close())
   const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
-  const batchFiles = opened.adopt(
-    openBatchFiles({
-      store: records.store,
-      storage: openStorage(config, clock, disk),
-      clock,
-      ...config.batches,
-      failed: batchesFailed(telemetry),
-    }),
-    (it) => it.close(),
-  )
+  const batchFiles = openFilesOfBatches(start, records.store, disk)
   const tracing = await openTraces(start, { ...shared, ...models })
   await openMetrics(start, shared)
   const pipeline = openPipeline(start, { ...records, ...shared, ...models, tracing })
@@ -369,139 +326,9 @@ function openInvoices({ config, clock, telemetry }: Start, { store, readStore }:
   return invoicing
 }
 
-/** The module is loaded only where SMTP is configured, because it takes memory. Among workers, the first one sends. */
-async function openEmailing(
-  { config, clock, opened, telemetry }: Start,
-  store: Store,
-  parts: { readonly invoicing: Invoicing; readonly rowLinks: RowLinks },
-): Promise<void> {
-  if (!config.smtp || (config.worker ?? 1) !== 1) return
-  const { emailSchedule, isFinalRefusal } = await import('../delivery/smtp-transport.ts')
-  const { smtpDelivery } = await import('../billing/invoices/emails/smtp.ts')
-  const deliver = smtpDelivery(config.smtp, { ...parts, fonts: config.invoice.fonts })
-  const sender = openSender({
-    outbox: { claim: store.claimEmail, finish: store.finishEmail },
-    clock,
-    deliver,
-    isFinal: isFinalRefusal,
-    schedule: emailSchedule,
-    events: emailEvents(telemetry),
-  })
-  opened.adopt(sender, (it) => it.close())
-}
-
-/** Among workers, the first one notices events and sends them. */
-async function openAlerting(start: Start, parts: Records & Shared & Access & Models): Promise<void> {
-  const { config, clock, opened, telemetry } = start
-  if ((config.worker ?? 1) !== 1) return
-  const { store, readStore, accounts, spending, engines, admission, coordination } = parts
-  const settings = config.alerts
-  const delivering = await openDelivering({
-    store,
-    settings,
-    smtp: config.smtp,
-    clock,
-    events: (endpoint) => alertEvents(telemetry, endpoint),
-  })
-  opened.adopt(delivering, (it) => it.close())
-  const watch = openWatch({
-    store,
-    owner: coordination.replica,
-    clock,
-    endpoints: settings.endpoints.map(({ name }) => name),
-    spendThresholds: settings.spendThresholds,
-    workspaceSpend: () => workspaceSpend({ accounts, spending, clock }),
-    keySpend: () => keySpend(readStore, clock),
-    engines: () => [...engines.addresses()].map(([lane, { url, isUp }]) => ({ lane, url: withoutPassword(url), isUp })),
-    lanes: async () =>
-      [...(await admission.status())].map(([lane, { queueDepth, limits }]) => ({
-        lane,
-        queueDepth,
-        maxQueueDepth: limits.maxQueueDepth,
-      })),
-    overdueInvoices: () => newlyOverdue(readStore, clock.now()),
-    expiringKeys: (before, after) => expiringKeys(store, { now: clock.now(), before, after }),
-    waited: telemetry.alertsWaited,
-    failed: alertsFailed(telemetry),
-  })
-  opened.adopt(watch, (it) => it.close())
-}
-
-/** Among workers, the first one adds the event of a finished download. */
-function openDownloadAlerts({ config, clock, telemetry }: Start, store: Store): Partial<FetchEvents> {
-  if ((config.worker ?? 1) !== 1) return {}
-  return {
-    ready(model) {
-      if (model === RUNTIME_NAME) return
-      const at = clock.now()
-      const event = alertEvent('download.finished', { unique: [model, at], at, data: { model } })
-      store.addEvents([event]).catch(alertsFailed(telemetry))
-    },
-  }
-}
-
 function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk: DiskRoom): FileStore | undefined {
   const files = config.files()
   if (files?.kind === 's3') return s3Files(files, clock)
   const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
   return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock, disk)
-}
-
-/** Files of batches. They are next to the images, or in the directory that the workers of this machine share. */
-function openStorage(config: Config, clock: Clock, disk: DiskRoom): StoredFiles {
-  const files = config.files()
-  return files?.kind === 's3' ? storedInS3(files, clock) : storedOnDisk(join(config.sharedDir, 'batches'), disk)
-}
-
-interface BatchRunnerParts extends Records, Shared, Access, Models {
-  readonly memory: ByteBudget
-  readonly images: ReturnType<typeof remoteImages>
-  readonly files: FileStore | undefined
-  readonly spool: Spool
-  readonly batchFiles: BatchFiles
-  readonly pipeline: Pipeline
-}
-
-function openBatchRunner({ config, clock, opened, telemetry, settings }: Start, parts: BatchRunnerParts): Batches {
-  const { store, readStore, journal, accounts, draining, images, files, catalog, pipeline, memory } = parts
-  const endpoints = batchLines({
-    catalog,
-    pipeline,
-    files,
-    fetchImages: images.fetchImages,
-    imageLimits: config.imageLimits,
-    changingLines: config.changingLines,
-    limits: settings,
-  })
-  const batches = openBatches({
-    ...config.batches,
-    store,
-    files: parts.batchFiles,
-    spool: parts.spool,
-    clock,
-    endpoints,
-    writer: resultWriter(store),
-    memory,
-    owner: journal?.owner ?? '',
-    isAlone: journal === undefined,
-    running: new Set(),
-    pipeline,
-    usageOf: (job, answer) => wholeUsage(job, answer).usage,
-    sleep: (ms, signal) => sleep(ms, undefined, { signal, ref: false }),
-    failed: batchesFailed(telemetry),
-    maxLineBytes: config.maxBodyBytes,
-    async callerOf({ keyId, workspaceId }) {
-      const key = await accounts.key(keyId)
-      if (key) return accounts.callerOf(key.hash)
-      // A person or a link that signed in to the console, or a lent key.
-      const workspace = accounts.workspaceById(workspaceId)
-      return workspace && { workspace, keyId }
-    },
-    rowsOf: readStore.usageRows,
-    // Without a journal of its own, no other process writes to the store.
-    isDelivered: (owner) => !journal || owner === journal.owner || owner === journal.predecessor,
-    isDraining: draining.isOn,
-    leftMs: draining.leftMs,
-  })
-  return opened.adopt(batches, (it) => it.close())
 }

@@ -1,5 +1,6 @@
 import type { AlertSettings, EmailEndpoint, WebhookEndpoint } from '../alerts/endpoints.ts'
 import type { Secrets } from '../catalog/file.ts'
+import { withoutPassword } from '../shared/address-without-password.ts'
 import type { CheckedYaml } from '../shared/checked-yaml.ts'
 import type { FileContent } from './config-file.ts'
 
@@ -44,4 +45,16 @@ export function alertsFrom(yaml: CheckedYaml<FileContent> | undefined, secrets: 
       ),
     ],
   }
+}
+
+/** Everything that a restart would change, except the secrets, and what may be one in an address. */
+export function alertEndpointTexts({ endpoints }: AlertSettings, kind: 'webhook' | 'email'): readonly string[] {
+  return endpoints
+    .filter((it) => it.kind === kind)
+    .map((it) => {
+      const isPrivate = it.kind === 'webhook' && it.allowsPrivate
+      const subscribed = [...(it.events ?? []), ...(it.workspace === undefined ? [] : [`of ${it.workspace}`])]
+      const url = withoutPassword(it.url)
+      return [...(it.name === it.url ? [] : [it.name]), url, ...(isPrivate ? ['private'] : []), ...subscribed].join(' ')
+    })
 }

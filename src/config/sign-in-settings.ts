@@ -1,7 +1,7 @@
 import type { Secrets } from '../catalog/file.ts'
 import type { CheckedYaml } from '../shared/checked-yaml.ts'
 import { isOperatorRole } from '../shared/roles.ts'
-import type { SignInProvider } from '../shared/sign-in-provider.ts'
+import type { RoleRule, SignInProvider } from '../shared/sign-in-provider.ts'
 import { withoutTrailing } from '../shared/without-trailing.ts'
 import type { FileContent } from './config-file.ts'
 
@@ -40,4 +40,12 @@ export function signInFrom(yaml: CheckedYaml<FileContent>, secrets: Secrets): Si
     sessionMs: (oidc.session_hours ?? 8) * 3_600_000,
     roles,
   }
+}
+
+export function roleRuleText({
+  group,
+  role,
+  workspace,
+}: Omit<RoleRule, 'workspace'> & { readonly workspace?: string }): string {
+  return `${group}: ${role}${workspace === undefined ? '' : ` of ${workspace}`}`
 }

@@ -12,7 +12,7 @@ import { eventually, gate } from '../support/waiting.ts'
 const LONG_MS = 60_000
 
 describe('a batch of a workspace', () => {
-  it('pauses at the spend limit, says so, and goes on when the limit is raised', async (t) => {
+  it('pauses at the spend limit with a reason, and resumes when the limit is raised', async (t) => {
     const { weir } = await sharedStage(t)
     const client = sdkOf(weir)
     const limit = (amount: string) =>

@@ -259,7 +259,7 @@ describe('the port that workers share', () => {
     const failed = new Promise<NodeJS.ErrnoException | undefined>((resolve) =>
       worker.on('message', (message: ProgramMessage) => message.failed && resolve(message.failed)),
     )
-    const error = await within(30_000, 'it says so', failed)
+    const error = await within(30_000, 'the error is reported', failed)
     assert.deepEqual(error, { code: 'EADDRINUSE', syscall: 'listen', address: '127.0.0.1', port: number })
   })
 })

@@ -66,7 +66,7 @@ describe('the connection to an SMTP server', () => {
   })
 })
 
-/** The certificates are for 127.0.0.1 and signed by themselves, so each is trusted only where a test says so. */
+/** The certificates are for 127.0.0.1 and self-signed, so each test names those it trusts. */
 describe('an e-mail over TLS', () => {
   const fixture = (name: string): string =>
     readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url), 'utf8')

@@ -255,7 +255,7 @@ describe('a request that enters a lane', () => {
 describe('a request that gives way to online requests', () => {
   const admitted: Decision = { kind: 'admitted', waitMs: 1000 }
 
-  /** An engine call that ends as aborted when the test says so. */
+  /** An engine call that the test ends as aborted. */
   function preemptible() {
     const { promise, resolve } = Promise.withResolvers<CallEnd>()
     return { call: () => promise, abort: () => resolve({ kind: 'aborted' }) }

@@ -139,7 +139,7 @@ describe('a first weir.yaml beside a service that started without one', () => {
 
     const file = join(folder, 'weir.yaml')
     writeFileSync(file, stringify({ models, images: { max_side_px: 100 } }))
-    await eventually('the log says so', () => log().includes('which only a restart takes'), 60_000)
+    await eventually('the warning is in the log', () => log().includes('which only a restart takes'), 60_000)
     const reload = await run('reload')
     assert.equal(reload.code, 1)
     assert.equal(

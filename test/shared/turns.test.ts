@@ -45,7 +45,7 @@ async function refusalOf(result: Promise<unknown>): Promise<string> {
 const OWNER_FULL = 'service_unavailable 2: yours are waiting'
 const FULL = 'service_unavailable 2: all are waiting'
 
-/** Work that ends when the test says so, and the order in which it began. */
+/** Work that the test ends, and the order in which it began. */
 function stage(limits = LIMITS) {
   const turns = takeTurns(limits)
   const begun: string[] = []

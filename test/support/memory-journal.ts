@@ -2,7 +2,7 @@ import { scanFrames, recordsIn } from '../../src/ledger/journal/records.ts'
 import type { RequestRow } from '../../src/ledger/rows.ts'
 import type { JournalFiles } from '../../src/ledger/journal/journal-files.ts'
 
-/** A journal in memory, whose durable writes fail when the test says so. */
+/** A journal in memory, whose durable writes fail as the test decides. */
 export interface MemoryJournal {
   readonly files: JournalFiles
   /** The rows in it, in order. */

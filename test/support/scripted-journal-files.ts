@@ -1,7 +1,7 @@
 import { recordsIn, type JournalRecord, scanFrames } from '../../src/ledger/journal/records.ts'
 import type { JournalFiles } from '../../src/ledger/journal/journal-files.ts'
 
-/** Journal files whose writes succeed or fail one by one, when the test says so. */
+/** Journal files whose writes succeed or fail one by one, as the test decides. */
 export interface ScriptedJournalFiles {
   readonly files: JournalFiles
   /** Every write, the oldest first. */

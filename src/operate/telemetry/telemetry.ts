@@ -63,7 +63,7 @@ export interface Telemetry {
   certificateServed(validUntil: Date): void
   /** The ledger was reconciled at this time (Unix ms), and this many things do not match. */
   reconciled(problems: number, at: number): void
-  /** All metrics, as they are now. */
+  /** The current values of all metrics. */
   metrics(): Promise<readonly MetricFamily[]>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Time that passes when the simulation says so. `setTimeout` follows it while it is taken. */
+/** Time that the simulation advances. `setTimeout` follows it while it is taken. */
 export interface SimulatedTime {
   readonly clock: { now(): number; monotonic(): number }
   advance(ms: number): void

@@ -7,7 +7,7 @@
 -- reported it. F is the part of S that `base` includes. So
 --   spent = base + the sum of S - F,
 -- and a new request may cost limit - spent - all that is held. `base` is dropped when it may lack something that F has.
--- A replica that has fallen silent still counts: see KEPT. Stored fields keep their names (`heard` is the time of the last report,
+-- A replica that has stopped reporting still counts: see KEPT. Stored fields keep their names (`heard` is the time of the last report,
 -- `is_hearsay` marks what only another replica has reported), because replicas of earlier versions read them.
 local sent = cjson.decode(ARGV[1])
 local epoch = redis.call('HMGET', KEYS[1], 'epoch', 'quiet_until')
@@ -16,7 +16,7 @@ if epoch[1] ~= sent.epoch then return cjson.encode({ state = 'ignored' }) end
 local now = clock()
 local quiet = math.max(0, math.ceil(tonumber(epoch[2]) / 1000) - now)
 
--- How long a silent replica counts, in milliseconds. Its journal may still reach the database with everything it held.
+-- How long a replica counts after its last report, in milliseconds. Its journal may still reach the database with everything it held.
 local KEPT = 3600000
 -- The account expires after this long without a report: by then the database has everything.
 local EXPIRES = 86400000

@@ -1,0 +1,104 @@
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openBatches, type Batches } from '../batches/batches.ts'
+import { openBatchFiles, type BatchFiles } from '../batches/files.ts'
+import { resultWriter } from '../batches/result-writer.ts'
+import type { Bookkeeping } from '../bookkeeping.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { Config } from '../config.ts'
+import { wholeUsage } from '../inference/metering/usage-bounds.ts'
+import type { Pipeline } from '../inference/pipeline/pipeline.ts'
+import type { remoteImages } from '../inference/request/remote-image.ts'
+import { batchLines } from '../inference/routes/batch-lines.ts'
+import type { Draining } from '../operate/draining.ts'
+import type { FileStore } from '../server/files/files.ts'
+import { storedInS3 } from '../server/files/s3.ts'
+import type { StoredFiles } from '../server/files/stored-files.ts'
+import { storedOnDisk } from '../server/files/stored-on-disk.ts'
+import type { Spool } from '../server/uploads/uploads.ts'
+import { batchesFailed } from '../service-log.ts'
+import type { ByteBudget } from '../shared/byte-budget.ts'
+import type { Clock } from '../shared/clock.ts'
+import type { DiskRoom } from '../shared/disk-room.ts'
+import type { Store } from '../store/store.ts'
+import type { Accounts } from '../workspaces/accounts.ts'
+import type { Start } from './start.ts'
+
+/** Opens what batches need. A part of compose.ts. */
+
+export function openFilesOfBatches(
+  { config, clock, opened, telemetry }: Start,
+  store: Store,
+  disk: DiskRoom,
+): BatchFiles {
+  const files = openBatchFiles({
+    store,
+    storage: openStorage(config, clock, disk),
+    clock,
+    ...config.batches,
+    failed: batchesFailed(telemetry),
+  })
+  return opened.adopt(files, (it) => it.close())
+}
+
+/** Files of batches. They are next to the images, or in the directory that the workers of this machine share. */
+function openStorage(config: Config, clock: Clock, disk: DiskRoom): StoredFiles {
+  const files = config.files()
+  return files?.kind === 's3' ? storedInS3(files, clock) : storedOnDisk(join(config.sharedDir, 'batches'), disk)
+}
+
+interface BatchParts extends Pick<Bookkeeping, 'store' | 'readStore' | 'journal'> {
+  readonly accounts: Accounts
+  readonly draining: Draining
+  readonly catalog: Catalog
+  readonly pipeline: Pipeline
+  readonly memory: ByteBudget
+  readonly images: ReturnType<typeof remoteImages>
+  readonly files: FileStore | undefined
+  readonly spool: Spool
+  readonly batchFiles: BatchFiles
+}
+
+export function openBatchRunner({ config, clock, opened, telemetry, settings }: Start, parts: BatchParts): Batches {
+  const { store, readStore, journal, accounts, draining, images, files, catalog, pipeline, memory } = parts
+  const endpoints = batchLines({
+    catalog,
+    pipeline,
+    files,
+    fetchImages: images.fetchImages,
+    imageLimits: config.imageLimits,
+    changingLines: config.changingLines,
+    limits: settings,
+  })
+  const batches = openBatches({
+    ...config.batches,
+    store,
+    files: parts.batchFiles,
+    spool: parts.spool,
+    clock,
+    endpoints,
+    writer: resultWriter(store),
+    memory,
+    owner: journal?.owner ?? '',
+    isAlone: journal === undefined,
+    running: new Set(),
+    pipeline,
+    usageOf: (job, answer) => wholeUsage(job, answer).usage,
+    sleep: (ms, signal) => sleep(ms, undefined, { signal, ref: false }),
+    failed: batchesFailed(telemetry),
+    maxLineBytes: config.maxBodyBytes,
+    async callerOf({ keyId, workspaceId }) {
+      const key = await accounts.key(keyId)
+      if (key) return accounts.callerOf(key.hash)
+      // A person or a link that signed in to the console, or a lent key.
+      const workspace = accounts.workspaceById(workspaceId)
+      return workspace && { workspace, keyId }
+    },
+    rowsOf: readStore.usageRows,
+    // Without a journal of its own, no other process writes to the store.
+    isDelivered: (owner) => !journal || owner === journal.owner || owner === journal.predecessor,
+    isDraining: draining.isOn,
+    leftMs: draining.leftMs,
+  })
+  return opened.adopt(batches, (it) => it.close())
+}
