@@ -128,6 +128,16 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       assert.equal((await other.claimDelivery(hook, at + 500, at + 600))?.attempts, 1)
     })
 
+    it('the watch is leased by one of many processes that ask at once, and again after its end', async () => {
+      for (const now of [at, at + 30_000]) {
+        const owners = Array.from({ length: 20 }, (_, index) => `${now} ${index}`)
+        const lease = (owner: string, index: number) => (index % 2 ? other : store).leaseWatch(owner, now, now + 30_000)
+        const leased = await Promise.all(owners.map(lease))
+        assert.equal(leased.filter(Boolean).length, 1, 'one of them')
+        assert.deepEqual(await Promise.all(owners.map(lease)), leased, 'which keeps it')
+      }
+    })
+
     it('an event that two processes dispatch has one body, and one delivery for each endpoint', async () => {
       await store.addEvents([downloaded('d')])
       const { id } = downloaded('d')

@@ -4,6 +4,7 @@ import { Client } from 'pg'
 import { stageConfig } from '../support/chat-stage.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
+import { roomInThisMinute } from '../support/minute.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
@@ -13,7 +14,7 @@ const pricing = { input_per_million: '0', output_per_million: '10000' }
 const CALLERS = 64
 
 /** Whole services in processes of their own, on one PostgreSQL and one Redis. */
-describe('a hard spend limit of four services', () => {
+describe('the limits of four services', () => {
   let redis: RedisServer
   let postgres: PostgresServer
   let engine: ScriptedEngine
@@ -47,27 +48,49 @@ describe('a hard spend limit of four services', () => {
     return response.ok && ((await response.json()) as { coordination: string }).coordination === 'joined'
   }
 
-  async function setLimit(amount: string): Promise<void> {
-    const response = await fetch(`${services[0]!.adminUrl}/admin/v1/workspaces/default`, {
-      method: 'PATCH',
+  async function asOperator<T>(method: string, path: string, body: object): Promise<T> {
+    const response = await fetch(`${services[0]!.adminUrl}/admin/v1/${path}`, {
+      method,
       headers: { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ spend_limit: amount }),
+      body: JSON.stringify(body),
     })
-    assert.equal(response.status, 200)
+    assert.ok(response.ok, await response.clone().text())
+    return (await response.json()) as T
   }
+  const setLimit = (amount: string) => asOperator('PATCH', 'workspaces/default', { spend_limit: amount })
 
   /** May cost `tokens` cents, and costs three at most. */
-  async function chat(
-    service: number,
-    tokens: number,
-  ): Promise<{ readonly status: number; readonly used: string | null }> {
+  async function chat(service: number, tokens: number, key = services[0]!.key) {
     const response = await fetch(`${services[service % services.length]!.base}/chat/completions`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${services[0]!.key}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'meta/test-8b', max_tokens: tokens, messages: [{ role: 'user', content: 'Hi' }] }),
     })
-    await response.arrayBuffer()
-    return { status: response.status, used: response.headers.get('x-spend-used') }
+    const { usage } = (await response.json()) as { usage?: { total_tokens: number } }
+    return { status: response.status, used: response.headers.get('x-spend-used'), tokens: usage?.total_tokens ?? 0 }
+  }
+
+  /** Lets 64 callers send requests over all services until each is refused. Returns how many were served. */
+  async function servedUntilRefused(key = services[0]!.key): Promise<number> {
+    let served = 0
+    async function live(caller: number): Promise<void> {
+      for (let request = 0; ; request += 1) {
+        const { status } = await chat(caller + request, 5, key)
+        if (status === 402) return
+        // A machine that is busy may lose its connection to Redis for a moment.
+        if (status === 503) continue
+        assert.equal(status, 200)
+        served += 1
+      }
+    }
+    await Promise.all(Array.from({ length: CALLERS }, (_, caller) => live(caller)))
+    return served
+  }
+
+  async function newWorkspace(name: string, limits: object, ofKey: object = {}): Promise<string> {
+    await asOperator('POST', 'workspaces', { name })
+    await asOperator('PATCH', `workspaces/${name}`, limits)
+    return (await asOperator<{ key: string }>('POST', 'keys', { workspace: name, ...ofKey })).key
   }
 
   async function centsInLedger(): Promise<bigint> {
@@ -81,21 +104,9 @@ describe('a hard spend limit of four services', () => {
     }
   }
 
-  it('[S1] is not overdrawn by 64 parallel callers, and all of it can be spent', async () => {
+  it('[S1] a hard spend limit is not overdrawn by 64 parallel callers, and all of it can be spent', async () => {
     await setLimit('3.00')
-    let served = 0
-    async function live(caller: number): Promise<void> {
-      for (let request = 0; ; request += 1) {
-        const { status } = await chat(caller + request, 5)
-        if (status === 402) return
-        // A machine that is busy may lose its connection to Redis for a moment.
-        if (status === 503) continue
-        assert.equal(status, 200)
-        served += 1
-      }
-    }
-    await Promise.all(Array.from({ length: CALLERS }, (_, caller) => live(caller)))
-    const spent = BigInt(served) * 3n
+    const spent = BigInt(await servedUntilRefused()) * 3n
     assert.ok(spent <= 300n, `${spent} cents are spent`)
     await eventually('the ledger has every row', async () => (await centsInLedger()) === spent)
     // Nothing runs any more. Requests of five cents are served until less than that is left, then requests of three.
@@ -109,5 +120,25 @@ describe('a hard spend limit of four services', () => {
       return used.every((it) => it === '3.00')
     })
     await eventually('the ledger has every row', async () => (await centsInLedger()) === 300n)
+  })
+  it('the daily spend limit of a key is not overdrawn by 64 parallel callers', async () => {
+    const before = await centsInLedger()
+    const key = await newWorkspace('of-a-key', { requests_per_minute: 100_000 }, { spend_per_day: '1.50' })
+    const spent = BigInt(await servedUntilRefused(key)) * 3n
+    assert.ok(spent > 0n && spent <= 150n, `${spent} cents are spent`)
+    await eventually('the ledger has every row', async () => (await centsInLedger()) === before + spent)
+  })
+
+  it('tokens per minute that one service has counted are refused by the others', async () => {
+    const limit = 20
+    const key = await newWorkspace('of-tokens', { tokens_per_minute: limit })
+    await roomInThisMinute(30_000)
+    let used = 0
+    for (let request = 0; used < limit; request += 1) {
+      const { status, tokens } = await chat(request, 3, key)
+      assert.equal(status, 200, `${used} of ${limit} tokens are used`)
+      used += tokens
+    }
+    for (const service of services.keys()) assert.equal((await chat(service, 3, key)).status, 429)
   })
 })
