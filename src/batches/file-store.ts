@@ -1,3 +1,8 @@
+/** The folder of the data directory that has the files, unless they are in S3. */
+export const FILES_FOLDER = 'batches'
+/** The file in this folder that names it as a storage. */
+export const PLACE_FILE = 'place'
+
 /** A file of a workspace: the input of a batch, or what came of one. */
 export interface StoredFile {
   readonly id: string

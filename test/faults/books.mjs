@@ -523,8 +523,8 @@ export default [
   {
     name: 'backup-opens-the-journal-after-the-database',
     file: 'src/operate/backup/backup.ts',
-    find: 'journal: appendSegments(segments, handle, size,',
-    replace: 'journal: appendSegments(openSegments(dataDir), handle, size,',
+    find: 'const journal = appendSegments(segments, handle, size,',
+    replace: 'const journal = appendSegments(openSegments(dataDir), handle, size,',
     tests: ['operate/backup.http'],
   },
   {
@@ -537,8 +537,8 @@ export default [
   {
     name: 'restore-does-not-check-the-journal',
     file: 'src/operate/backup/backup-file.ts',
-    find: '[{ from: 0, ...description.database }, ...segments].every(',
-    replace: '[{ from: 0, ...description.database }].every(',
+    find: '[{ from: 0, ...description.database }, ...segments, ...files].every(',
+    replace: '[{ from: 0, ...description.database }, ...files].every(',
     tests: ['operate/backup.http'],
   },
   {

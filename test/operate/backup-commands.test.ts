@@ -54,6 +54,8 @@ describe('weir backup and weir restore', () => {
       'sha256',
       'ledger_rows',
       'journal_bytes',
+      'batch_file_bytes',
+      'batch_files_elsewhere',
     ])
     assert.partialDeepStrictEqual(made, { file, ledger_rows: 3, journal_bytes: 0, bytes: statSync(file).size })
     const target = join(dataDir, 'restored')

@@ -7,6 +7,8 @@ import { describe, it, type TestContext } from 'node:test'
 import {
   appendDescription,
   checkedDescription,
+  batchFileBytes,
+  batchFilesIn,
   journalBytes,
   segmentsIn,
   type BackupDescription,
@@ -26,11 +28,11 @@ const description = {
   ],
 } as unknown as BackupDescription
 
-function write(t: TestContext, changes: object = {}): string {
+function write(t: TestContext, changes: object = {}, more = ''): string {
   const folder = mkdtempSync(join(tmpdir(), 'weir-backup-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'backup')
-  writeFileSync(file, database + one + two)
+  writeFileSync(file, database + one + two + more)
   const handle = openSync(file, 'r+')
   appendDescription(handle, { ...description, ...changes })
   closeSync(handle)
@@ -51,6 +53,31 @@ describe('the file of a backup', () => {
       ],
     )
     assert.equal(journalBytes(description), one.length + two.length)
+  })
+
+  it('has files of batches after the journal, and none with a path for a name', (t) => {
+    const [place, input] = ['disk 1', 'lines']
+    const withFiles = (name: string) => ({
+      batchFiles: [
+        { name: 'place', ...part(place) },
+        { name, ...part(input) },
+      ],
+    })
+    const file = write(t, withFiles('file-1'), place + input)
+    const read = checkedDescription(file)
+    const start = database.length + one.length + two.length
+    assert.deepEqual(
+      batchFilesIn(read).map(({ name, from }) => [name, from]),
+      [
+        ['place', start],
+        ['file-1', start + place.length],
+      ],
+    )
+    assert.equal(batchFileBytes(read), place.length + input.length)
+    for (const name of ['../weir.db', 'a/b', '.', '..', '/etc/x']) {
+      const damaged = write(t, withFiles(name), place + input)
+      assert.throws(() => checkedDescription(damaged), { code: 'ERR_BACKUP_DAMAGED' }, name)
+    }
   })
 
   it('is refused when a single byte of it has changed, wherever that is', (t) => {

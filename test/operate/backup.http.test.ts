@@ -21,6 +21,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { toFile } from 'openai'
+import { FILES_FOLDER } from '../../src/batches/file-store.ts'
+import { startService } from '../../src/compose.ts'
+import { loadConfig } from '../../src/config.ts'
 import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { frameOf, scanFrames, headText, rowText, type SegmentHead } from '../../src/ledger/journal/records.ts'
 import { JOURNAL_FOLDER, segmentName } from '../../src/ledger/journal/segment-names.ts'
@@ -31,6 +35,7 @@ import { openUnchanging, takeBackup, type MadeBackup } from '../../src/operate/b
 import { sqliteSteps } from '../../src/store/sqlite/migrate.ts'
 import { restoreBackup } from '../../src/operate/backup/restore.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { chatLine, linesIn, reached, sdkOf, submit } from '../support/batches.ts'
 import { chatStage, stageConfig } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
@@ -39,6 +44,7 @@ import { sampleRow } from '../support/ledger-samples.ts'
 import { inLongRun } from '../support/long-run.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { settleEarlierRuns } from '../support/settled-directory.ts'
+import { OPERATOR_TOKEN } from '../support/weir.ts'
 import { weirProcess } from '../support/weir-process.ts'
 
 const OLD_DATABASE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)
@@ -331,14 +337,41 @@ describe('weir backup', () => {
   it('has everything of a data directory that cannot be recreated', async (t) => {
     const { weir } = await chatStage(t, { config: { files: { kind: 'local' } } })
     await (await weir.chat({})).text()
-    /** Locks, notes, uploads, images whose links expire, and files of batches, which callers have or can have. */
-    const notBackedUp = /^(weir\.db-wal|weir\.db-shm|serve\.lock.*|service\.json|spool|files|batches|models)$/
-    const known = new Set<string>(['weir.db', JOURNAL_FOLDER, ...KEPT_FILES])
+    /** Locks, notes, uploads, and images whose links expire. */
+    const notBackedUp = /^(weir\.db-wal|weir\.db-shm|serve\.lock.*|service\.json|spool|files|models)$/
+    const known = new Set<string>(['weir.db', JOURNAL_FOLDER, FILES_FOLDER, ...KEPT_FILES])
     const entries = readdirSync(weir.dataDir, { withFileTypes: true }).filter((it) => !it.isSocket())
     assert.deepEqual(
       entries.map(({ name }) => name).filter((name) => !known.has(name) && !notBackedUp.test(name)),
       [],
     )
+  })
+
+  it('has the files of batches, which are found after a restore', async (t) => {
+    const { weir } = await chatStage(t, { config: {} })
+    const submitted = await submit(sdkOf(weir), [chatLine('a'), chatLine('b')])
+    const batch = await reached(sdkOf(weir), submitted.id, 'completed')
+    const lines = await linesIn(sdkOf(weir), batch.output_file_id)
+    const gone = await sdkOf(weir).files.create({ file: await toFile(Buffer.from('x'), 'x'), purpose: 'batch' })
+    // Deleted while the backup is made: the database still lists it.
+    rmSync(join(weir.dataDir, FILES_FOLDER, gone.id))
+    const folder = emptyFolder(t)
+    const { description } = await take(weir.dataDir, join(folder, 'backup'))
+    assert.deepEqual(
+      description.batchFiles?.map(({ name }) => name),
+      ['place', ...[batch.input_file_id, String(batch.output_file_id)].toSorted()],
+    )
+    assert.equal(description.batchFilesElsewhere, 0)
+    const dataDir = join(folder, 'data')
+    mkdirSync(dataDir)
+    restore(join(folder, 'backup'), dataDir)
+    const again = await startService(
+      loadConfig({ config: weir.configFile, data: dataDir }, { WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN }),
+    )
+    t.after(() => again.stop())
+    const client = sdkOf({ base: `${again.url}/api/v1`, key: weir.key })
+    assert.deepEqual(await linesIn(client, batch.output_file_id), lines)
+    await assert.rejects(client.files.content(gone.id), { status: 404 })
   })
 
   it('is readable only by its owner, replaces nothing without --force, and leaves no partial file', async (t) => {

@@ -71,6 +71,20 @@ const EXPIRES = Date.parse('2126-10-24T19:44:53Z')
 const DAY_MS = 86_400_000
 
 describe('weir doctor', () => {
+  it('notes that files of batches are in S3, where no backup has them', async (t) => {
+    const { found } = stage(t)
+    assert.deepEqual(await found('files of batches', {}), [])
+    const files = { kind: 's3', endpoint: 'http://127.0.0.1:9', bucket: 'weir', region: 'x' }
+    const keys = { access_key_env: 'HOME', secret_key_env: 'HOME' }
+    assert.deepEqual(await found('files of batches', { files: { ...files, ...keys } }), [
+      [
+        'note',
+        'in the bucket weir, below batches/; weir backup and pg_dump do not have them',
+        'back up the bucket, too',
+      ],
+    ])
+  })
+
   it('shows every finding with a mark, and what to do about it', async (t) => {
     const { run, file, dataDir } = stage(t)
     const content = { models: [modelEntry(['http://127.0.0.1:9/v1'])] }

@@ -1,9 +1,10 @@
 import { createHash, hash } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { basename } from 'node:path'
 import { refusal, sqliteSteps } from '../../store/sqlite/migrate.ts'
 
 /**
- * A backup is one file: the SQLite database, the segments of the journal, a line of JSON that describes them, and a last
+ * A backup is one file: the SQLite database, the segments of the journal, the files of batches, a line of JSON that describes them, and a last
  * line of fixed length with the description's length and checksum. SQLite ignores what follows a database, so its own
  * tools open a backup too.
  */
@@ -15,6 +16,10 @@ export interface BackupDescription {
   readonly database: DescribedPart
   /** In the order in which they follow the database. Backups from before there was a journal have none. */
   readonly journal?: readonly DescribedSegment[]
+  /** They follow the journal, in this order. Backups from before there were batches have none. */
+  readonly batchFiles?: readonly DescribedFile[]
+  /** How many files of batches the database lists that are not in the backup: they are in S3. */
+  readonly batchFilesElsewhere?: number
   /** How many rows each table has. */
   readonly rows: Readonly<Record<string, number>>
   /** The content of the small files that belong to an installation. */
@@ -30,6 +35,11 @@ export interface DescribedPart {
 /** A segment of the journal, as far as it went when the backup began. */
 export interface DescribedSegment extends DescribedPart {
   readonly segment: number
+}
+
+/** A file of a batch, or the one that names their folder as a storage. */
+export interface DescribedFile extends DescribedPart {
+  readonly name: string
 }
 
 /** The files of a data directory, besides the database, that an installation cannot work without. */
@@ -62,11 +72,12 @@ export function checkedDescription(file: string): BackupDescription {
     const description = JSON.parse(json.toString('utf8')) as BackupDescription
     // Checked first, since a newer version may have put more into the file.
     if (description.schema > sqliteSteps.length) throw newer(file, description.schema)
-    const segments = segmentsIn(description)
+    const [segments, files] = [segmentsIn(description), batchFilesIn(description)]
     const isWhole =
       contentBytes(description) === start &&
       segments.every(({ segment }) => Number.isSafeInteger(segment)) &&
-      [{ from: 0, ...description.database }, ...segments].every(
+      files.every(({ name }) => basename(name) === name && !name.startsWith('.')) &&
+      [{ from: 0, ...description.database }, ...segments, ...files].every(
         ({ from, bytes, sha256 }) => checksumOf(handle, from, bytes) === sha256,
       )
     if (!isWhole) throw damaged(file)
@@ -77,19 +88,48 @@ export function checkedDescription(file: string): BackupDescription {
 }
 
 /** The segments of a backup, and where each begins. */
-export function segmentsIn({
-  database,
-  journal = [],
-}: BackupDescription): readonly (DescribedSegment & { readonly from: number })[] {
-  let end = database.bytes
-  return journal.map((it) => ({ ...it, from: (end += it.bytes) - it.bytes }))
+export function segmentsIn({ database, journal = [] }: BackupDescription): readonly (DescribedSegment & Place)[] {
+  return placed(journal, database.bytes)
 }
 
-export function journalBytes({ journal = [] }: BackupDescription): number {
-  return journal.reduce((sum, { bytes }) => sum + bytes, 0)
+/** The files of batches, and where each begins. */
+export function batchFilesIn(description: BackupDescription): readonly (DescribedFile & Place)[] {
+  return placed(description.batchFiles ?? [], description.database.bytes + journalBytes(description))
 }
 
-const contentBytes = (description: BackupDescription): number => description.database.bytes + journalBytes(description)
+interface Place {
+  readonly from: number
+}
+
+function placed<Part extends DescribedPart>(parts: readonly Part[], from: number): readonly (Part & Place)[] {
+  let end = from
+  return parts.map((it) => ({ ...it, from: (end += it.bytes) - it.bytes }))
+}
+
+const bytesOf = (parts: readonly DescribedPart[]): number => parts.reduce((sum, { bytes }) => sum + bytes, 0)
+
+export const journalBytes = ({ journal = [] }: BackupDescription): number => bytesOf(journal)
+
+export const batchFileBytes = ({ batchFiles = [] }: BackupDescription): number => bytesOf(batchFiles)
+
+const contentBytes = (description: BackupDescription): number =>
+  description.database.bytes + journalBytes(description) + batchFileBytes(description)
+
+/** Appends a file to a backup, as far as it goes. Calls `written` after each piece. */
+export function appendPart(
+  { handle, bytes }: { readonly handle: number; readonly bytes: number },
+  into: number,
+  position: number,
+  written: () => void,
+): DescribedPart {
+  let end = position
+  for (const chunk of chunksOf(handle, 0, bytes)) {
+    writeAt(into, chunk, end)
+    end += chunk.length
+    written()
+  }
+  return { bytes: end - position, sha256: checksumOf(into, position, end - position) }
+}
 
 /** The SHA-256 of a piece of a file. */
 export function checksumOf(handle: number, from: number, length: number): string {

@@ -13,6 +13,7 @@ import { dirname, join, resolve } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { appendDescription, checksumOf, journalBytes, KEPT_FILES, type BackupDescription } from './backup-file.ts'
+import { appendBatchFiles, listedFiles, type ListedFiles } from './batch-files.ts'
 import { explainSqliteError } from '../../store/sqlite/failures.ts'
 import { firstFault, rowCounts, sameCounts } from './integrity.ts'
 import { appendSegments, closeSegments, openSegments, type OpenSegment } from './journal-copy.ts'
@@ -77,13 +78,18 @@ async function writeBackup(
   const handle = openSync(part, 'wx+', 0o600)
   try {
     const taken = await copyDatabase(databaseFile, part, handle, options)
-    checkCopy(part, taken.rows)
+    const listed = checkCopy(part, taken.rows, dataDir)
+    const written = (): void => letOthersWrite(handle)
     const { size } = fstatSync(handle)
+    const database = { bytes: size, sha256: checksumOf(handle, 0, size) }
+    const journal = appendSegments(segments, handle, size, written)
     const description: BackupDescription = {
       created: new Date(options.now).toISOString(),
       schema: taken.schema,
-      database: { bytes: size, sha256: checksumOf(handle, 0, size) },
-      journal: appendSegments(segments, handle, size, () => letOthersWrite(handle)),
+      database,
+      journal,
+      batchFiles: appendBatchFiles(listed, dataDir, handle, fstatSync(handle).size, written),
+      batchFilesElsewhere: listed.elsewhere,
       rows: taken.rows,
       files: keptFiles(dataDir),
     }
@@ -138,7 +144,8 @@ function letOthersWrite(handle: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, performance.now() - started)
 }
 
-function checkCopy(file: string, rows: Readonly<Record<string, number>>): void {
+/** Returns the files of batches that the copy lists. */
+function checkCopy(file: string, rows: Readonly<Record<string, number>>, dataDir: string): ListedFiles {
   const copy = openUnchanging(file)
   try {
     const fault = firstFault(copy)
@@ -148,6 +155,7 @@ function checkCopy(file: string, rows: Readonly<Record<string, number>>): void {
     if (!sameCounts(rowCounts(copy), rows)) {
       throw refusal('ERR_BACKUP_DAMAGED', 'the copy does not have the rows of the database: check the disk, try again')
     }
+    return listedFiles(copy, dataDir)
   } finally {
     copy.close()
   }

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fstatSync, openSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { JOURNAL_FOLDER, segmentName, segmentsAmong } from '../../ledger/journal/segment-names.ts'
-import { checksumOf, chunksOf, writeAt, type DescribedSegment } from './backup-file.ts'
+import { appendPart, type DescribedSegment } from './backup-file.ts'
 
 /** A segment of the journal, held open: it can be read even after the service has removed it. */
 export interface OpenSegment {
@@ -32,7 +32,7 @@ export function closeSegments(segments: readonly OpenSegment[]): void {
 }
 
 /** A segment that has been removed in the meantime is in the database already. */
-function openIfThere(path: string): number | undefined {
+export function openIfThere(path: string): number | undefined {
   try {
     return openSync(path, 'r')
   } catch (error) {
@@ -49,13 +49,9 @@ export function appendSegments(
   written: () => void,
 ): readonly DescribedSegment[] {
   let end = position
-  return segments.map(({ segment, handle, bytes }) => {
-    const from = end
-    for (const chunk of chunksOf(handle, 0, bytes)) {
-      writeAt(into, chunk, end)
-      end += chunk.length
-      written()
-    }
-    return { segment, bytes: end - from, sha256: checksumOf(into, from, end - from) }
+  return segments.map(({ segment, ...file }) => {
+    const part = appendPart(file, into, end, written)
+    end += part.bytes
+    return { segment, ...part }
   })
 }

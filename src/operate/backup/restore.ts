@@ -11,9 +11,17 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { FILES_FOLDER } from '../../batches/file-store.ts'
 import { JOURNAL_FOLDER, segmentName } from '../../ledger/journal/segment-names.ts'
 import { openUnchanging, syncFolder } from './backup.ts'
-import { checkedDescription, chunksOf, KEPT_FILES, segmentsIn, type BackupDescription } from './backup-file.ts'
+import {
+  batchFilesIn,
+  checkedDescription,
+  chunksOf,
+  KEPT_FILES,
+  segmentsIn,
+  type BackupDescription,
+} from './backup-file.ts'
 import { explainSqliteError } from '../../store/sqlite/failures.ts'
 import { firstFault, rowCounts, sameCounts } from './integrity.ts'
 import { refusal } from '../../store/sqlite/migrate.ts'
@@ -85,7 +93,9 @@ function stage(folder: string, file: string, description: BackupDescription, by:
   mkdirSync(folder, { mode: 0o700 })
   try {
     copyPart(file, 0, description.database.bytes, join(folder, DATABASE))
-    stageJournal(join(folder, JOURNAL_FOLDER), file, description)
+    const segments = segmentsIn(description).map((it) => ({ ...it, name: segmentName(it.segment) }))
+    stageParts(join(folder, JOURNAL_FOLDER), file, segments)
+    stageParts(join(folder, FILES_FOLDER), file, batchFilesIn(description))
     for (const [name, content] of Object.entries(description.files)) {
       if (isKept(name)) writeFileSync(join(folder, name), content, { mode: 0o600, flush: true })
     }
@@ -98,11 +108,14 @@ function stage(folder: string, file: string, description: BackupDescription, by:
   }
 }
 
-function stageJournal(folder: string, file: string, description: BackupDescription): void {
-  const segments = segmentsIn(description)
-  if (segments.length === 0) return
+function stageParts(
+  folder: string,
+  file: string,
+  parts: readonly { readonly name: string; readonly from: number; readonly bytes: number }[],
+): void {
+  if (parts.length === 0) return
   mkdirSync(folder, { mode: 0o700 })
-  for (const { segment, from, bytes } of segments) copyPart(file, from, bytes, join(folder, segmentName(segment)))
+  for (const { name, from, bytes } of parts) copyPart(file, from, bytes, join(folder, name))
   syncFolder(folder)
 }
 

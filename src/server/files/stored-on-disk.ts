@@ -38,7 +38,11 @@ export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
     },
     async read(name, start, end) {
       if (start >= end) return Readable.from([])
-      const handle = await open(join(folder, name))
+      const handle = await open(join(folder, name)).catch((cause: NodeJS.ErrnoException) => {
+        // A file that was deleted while a backup was made is listed after the restore.
+        if (cause.code === 'ENOENT') throw new ApiError('not_found', 'The content of the file is missing.', { cause })
+        throw cause
+      })
       return handle.createReadStream({ start, end: end - 1 })
     },
     remove: (name) => rm(join(folder, name), { force: true }),

@@ -1,6 +1,7 @@
 import { setPriority } from 'node:os'
 import { bytesText } from '../../../shared/bytes-text.ts'
 import { settleRunningService } from '../../running-service.ts'
+import { batchFileBytes } from '../backup-file.ts'
 import { takeBackup } from '../backup.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { isDumbTerminal } from '../../../config.ts'
@@ -16,9 +17,10 @@ export const backup: Command = {
   help: `weir backup FILE [--force]
 
 Writes the ledger, invoices, workspaces, keys and prices, the operator token and
-the secret of image links to FILE, as they are at one moment, and the journal:
-rows that the database has not taken yet. It is safe to run beside a running
-service. FILE appears only once it is complete and checked.
+the secret of image links to FILE, as they are at one moment, the journal: rows
+that the database has not taken yet, and the files of batches, unless they are
+in S3. It is safe to run beside a running service. FILE appears only once it is
+complete and checked.
 
 Anyone who has the file has your books and your operator token: keep it safe.
 Models, stored images and weir.yaml are not in it.
@@ -43,7 +45,7 @@ docs/guides/backup-and-upgrade.md has more.
       now: systemClock.now(),
       progress: (done, total) => screen?.setBlock([done === total ? 'checking …' : percent(done, total)]),
     }).finally(() => screen?.close())
-    const { created, schema, database, rows } = description
+    const { created, schema, database, rows, batchFilesElsewhere: elsewhere = 0 } = description
     const ledgerRows = rows['ledger'] ?? 0
     flags.print(
       {
@@ -54,9 +56,15 @@ docs/guides/backup-and-upgrade.md has more.
         sha256: database.sha256,
         ledger_rows: ledgerRows,
         journal_bytes: journalBytes,
+        batch_file_bytes: batchFileBytes(description),
+        batch_files_elsewhere: elsewhere,
       },
       () =>
-        `${file}: ${bytesText(bytes)}, ${counted(ledgerRows, 'ledger row')}, checked.\nRestore it with: weir restore ${file}`,
+        [
+          `${file}: ${bytesText(bytes)}, ${counted(ledgerRows, 'ledger row')}, checked.`,
+          ...(elsewhere === 0 ? [] : [`${counted(elsewhere, 'file')} of batches in S3 are not in it.`]),
+          `Restore it with: weir restore ${file}`,
+        ].join('\n'),
     )
   },
 }

@@ -63,6 +63,7 @@ lines for weir.yaml. Each question has a minute.
         ...certificate(config),
       ]),
       ...(await localRuntimes()),
+      ...batchFiles(config),
       ...parameters(models),
       ...localModels(config, models),
     ]
@@ -104,6 +105,14 @@ function machine(): CheckResult {
 function configuration(config: Config, models: readonly Model[]): CheckResult {
   const detail = `${config.file ?? 'defaults (no weir.yaml)'}, ${counted(models.length, 'model')} in the catalog`
   return { name: 'configuration', state: 'ok', detail }
+}
+
+/** What a backup of the data directory or the database does not have. */
+function batchFiles(config: Config): readonly CheckResult[] {
+  const files = config.files()
+  if (files?.kind !== 's3') return []
+  const detail = `in the bucket ${files.bucket}, below batches/; weir backup and pg_dump do not have them`
+  return [{ name: 'files of batches', state: 'note', detail, advice: 'back up the bucket, too' }]
 }
 
 async function dataDirectory(config: Config): Promise<CheckResult> {
