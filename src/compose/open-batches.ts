@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBatches, type Batches } from '../batches/batches.ts'
+import { FILES_FOLDER } from '../batches/file-store.ts'
 import { openBatchFiles, type BatchFiles } from '../batches/files.ts'
 import { resultWriter } from '../batches/result-writer.ts'
 import type { Bookkeeping } from '../bookkeeping.ts'
@@ -44,7 +45,7 @@ export function openFilesOfBatches(
 /** Files of batches. They are next to the images, or in the directory that the workers of this machine share. */
 function openStorage(config: Config, clock: Clock, disk: DiskRoom): StoredFiles {
   const files = config.files()
-  return files?.kind === 's3' ? storedInS3(files, clock) : storedOnDisk(join(config.sharedDir, 'batches'), disk)
+  return files?.kind === 's3' ? storedInS3(files, clock) : storedOnDisk(join(config.sharedDir, FILES_FOLDER), disk)
 }
 
 interface BatchParts extends Pick<Bookkeeping, 'store' | 'readStore' | 'journal'> {
@@ -69,6 +70,7 @@ export function openBatchRunner({ config, clock, opened, telemetry, settings }: 
     imageLimits: config.imageLimits,
     changingLines: config.changingLines,
     limits: settings,
+    priceBatchLines: parts.prices.priceBatchLines,
   })
   const batches = openBatches({
     ...config.batches,

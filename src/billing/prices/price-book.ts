@@ -34,6 +34,11 @@ export interface PriceBook {
   /** Gives a workspace its own prices on top of the list prices; null restores the list prices. */
   setWorkspacePrice(model: Model, workspaceId: string, prices: ModelPrices | null): Promise<void>
   workspacePrices(workspaceId: string): ReadonlyMap<string, ModelPrices>
+  /**
+   * Gives lines of batches a price version of their own, at the normal price if the model has no batch price, so that
+   * sums and invoices tell them from other requests.
+   */
+  priceBatchLines(model: Model, workspaceId: string): Promise<void>
 }
 
 /** Other replicas may store prices between reading and writing, but not this often. */
@@ -141,7 +146,7 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
     const { batch } = listPrices(model)
     if (batch === undefined) return []
     return [...(current.get(model.id) ?? [])].flatMap(([workspaceId, versions]) => {
-      if (workspaceId === null || !versions.get('')?.prices || versions.get('batch')?.prices) return []
+      if (workspaceId === null || !versions.get('')?.prices || versions.get('flex')?.prices) return []
       const lists = checked({ ...asModelPrices(listsIn(versions)), batch })
       return [{ model: model.id, workspaceId, lists }]
     })
@@ -203,6 +208,20 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
       const lists = prices ? checked({ ...listPrices(model), ...prices }) : new Map<string, PriceList>()
       await replace([{ model: model.id, workspaceId, lists }])
       await changes.announce('prices')
+    },
+    async priceBatchLines(model, workspaceId) {
+      for (let tries = 0; tries < ATTEMPTS_MAX; tries++) {
+        const versions = versionsFor(model, workspaceId)
+        const [normal, batch] = [versions.get(''), versions.get('batch')]
+        // A model with a price for flex has one for batches.
+        if (!normal?.prices || versions.get('flex')?.prices) return
+        if (samePrices(batch?.prices ?? null, normal.prices)) return
+        await store.addPriceVersions([
+          newVersion(pricedName(model.id, 'batch'), normal.workspaceId, normal.prices, batch),
+        ])
+        await changes.announce('prices')
+      }
+      throw new Error('other services kept changing prices while these were stored')
     },
     workspacePrices(workspaceId) {
       const own = new Map<string, ModelPrices>()

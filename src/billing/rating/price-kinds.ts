@@ -107,9 +107,9 @@ function scaledRates(rates: Rates, text: string): Rates | { readonly badKey: 'ba
   }
 }
 
-/** The inverse, as an operator would write it. A factor has become rates. */
+/** The inverse, as an operator would write it. A factor has become rates. Without a price for flex there is no batch price. */
 export function asModelPrices(lists: PricesByKind): ModelPrices {
-  const batch = lists.get('batch')
+  const batch = lists.get('flex')
   const imagePrices = [...lists].flatMap(([kind, { per_image: perImage }]) => {
     const [size = '', quality] = kind.split(' ')
     if (kind === '' || tierOfKind(kind) !== 'default' || perImage === undefined) return []

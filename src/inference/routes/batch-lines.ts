@@ -1,5 +1,6 @@
 import type { LineClient, LineEndpoints } from '../../batches/line-endpoints.ts'
 import type { LineRequest } from '../../batches/lines.ts'
+import type { Model } from '../../catalog/model.ts'
 import { ApiError } from '../../shared/errors.ts'
 import type { Caller } from '../../workspaces/workspace.ts'
 import { needsThread, prepareOnce, prepareRequest } from './inference.ts'
@@ -12,8 +13,13 @@ const endpoints: ReadonlyMap<string, JsonEndpoint> = new Map(
   jsonEndpoints.flatMap((it) => (it.path === '/images/generations' ? [] : [[`/v1${it.path}`, it] as const])),
 )
 
+export interface BatchLineParts extends InferenceParts {
+  /** Stores the price of lines of batches, if there is none yet. */
+  priceBatchLines(model: Model, workspaceId: string): Promise<void>
+}
+
 /** How lines of batches become jobs: like requests to the same endpoint, except that there are no streams. */
-export function batchLines(parts: InferenceParts): LineEndpoints {
+export function batchLines(parts: BatchLineParts): LineEndpoints {
   function endpointOf({ url }: Pick<LineRequest, 'url'>, { rules }: Caller): JsonEndpoint {
     const endpoint = endpoints.get(url)
     if (!endpoint) throw new ApiError('invalid_value', `${url} cannot be called in a batch.`, { param: 'url' })
@@ -45,6 +51,9 @@ export function batchLines(parts: InferenceParts): LineEndpoints {
     async jobOf(request, caller, client) {
       const endpoint = endpointOf(request, caller)
       const prepared = await prepareRequest(parts, endpoint, client, request.body, finder(endpoint, caller))
+      await parts.priceBatchLines(prepared.model, caller.workspace.id).catch((cause: unknown) => {
+        throw new ApiError('service_unavailable', 'The price of the line cannot be stored now.', { cause })
+      })
       const job = endpoint.makeJob(prepared.result, prepared.model, prepared.deployment, parts)
       return { ...job, tier: 'batch' }
     },
