@@ -331,6 +331,7 @@ export interface Operations {
         | 'rate_limit_exceeded'
         | 'queue_full'
         | 'workspace_queue_full'
+        | 'no_idle_capacity'
         | 'internal_error'
         | 'upstream_error'
         | 'model_overloaded'

@@ -368,6 +368,7 @@ export interface Operations {
         cache_read_input_tokens: number
         output_tokens: number
         output_tokens_details: { thinking_tokens: number }
+        service_tier: 'standard' | 'batch'
       }
     }
   }
@@ -1182,6 +1183,7 @@ export interface Operations {
         | 'rate_limit_exceeded'
         | 'queue_full'
         | 'workspace_queue_full'
+        | 'no_idle_capacity'
         | 'internal_error'
         | 'upstream_error'
         | 'model_overloaded'

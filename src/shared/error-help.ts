@@ -33,6 +33,8 @@ export const errorCauses: Readonly<Record<ErrorCode, string>> = {
   queue_full: 'Too many requests wait for the model already.',
   workspace_queue_full:
     'The workspace has as many requests at the model, waiting and running, as one workspace may have.',
+  no_idle_capacity:
+    'A request with `service_tier: "flex"` found too many others waiting, or no idle capacity for as long as it may wait.',
   internal_error: 'A mistake in Weir.',
   upstream_error: 'The engine failed, refused the request without a reason we know, or broke off its answer.',
   model_overloaded: 'The request waited as long as it may and was not admitted.',
@@ -76,6 +78,8 @@ export const errorRemedies: Readonly<Record<ErrorCode, string>> = {
   queue_full: 'Wait for `Retry-After`. Operators: more engines, or `limits.max_queue_depth`.',
   workspace_queue_full:
     'Send fewer requests at the same time, or wait for `Retry-After`. Operators: `limits.max_requests_per_workspace`.',
+  no_idle_capacity:
+    'Wait for `Retry-After`, or leave out `service_tier`. Operators: `limits.flex.max_wait_ms`, `limits.batch.max_queue_depth`.',
   internal_error: 'Try again; report it with the `X-Request-Id`. Operators: the log has the reason.',
   upstream_error: 'Try again. Operators: look at the log of Weir and of the engine.',
   model_overloaded: 'Wait for `Retry-After`. Operators: more engines, or `limits.max_wait_ms`.',

@@ -32,6 +32,7 @@ export const errorTable = {
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryAfter: 'computed' },
   queue_full: { status: 429, type: 'rate_limit_error', retryAfter: 'computed' },
   workspace_queue_full: { status: 429, type: 'rate_limit_error', retryAfter: 'computed' },
+  no_idle_capacity: { status: 429, type: 'rate_limit_error', retryAfter: 'computed' },
   internal_error: { status: 500, type: 'server_error', retryAfter: 2 },
   upstream_error: { status: 502, type: 'server_error', retryAfter: 2 },
   model_overloaded: { status: 503, type: 'server_error', retryAfter: 5 },

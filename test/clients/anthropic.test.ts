@@ -61,6 +61,7 @@ describe('@anthropic-ai/sdk: chat', () => {
         cache_read_input_tokens: 4,
         output_tokens: 3,
         output_tokens_details: { thinking_tokens: 0 },
+        service_tier: 'standard',
       },
     })
     const [row] = await scene.weir.ledger()
@@ -230,6 +231,7 @@ describe('@anthropic-ai/sdk: streaming', () => {
       cache_read_input_tokens: 4,
       output_tokens: 8,
       output_tokens_details: { thinking_tokens: 0 },
+      service_tier: 'standard',
     })
   })
 })

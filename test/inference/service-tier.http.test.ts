@@ -7,6 +7,7 @@ import { response } from '../../src/inference/responses/answer.ts'
 import { noUsage } from '../../src/billing/rating/rating.ts'
 import { refusalOf, type ChatStage } from '../support/chat-stage.ts'
 import { sharedStage } from '../support/shared-stage.ts'
+import { gate } from '../support/waiting.ts'
 
 const messages = [{ role: 'user', content: 'Hi' }]
 const model = 'meta/test-8b'
@@ -27,8 +28,12 @@ describe('service_tier', () => {
       const usual = path === '/messages' ? 'standard_only' : 'default'
       for (const tier of [undefined, null, 'auto', usual]) {
         const answer = await ask(stage, path, { ...body, service_tier: tier })
-        const { service_tier: named } = (await answer.json()) as { service_tier?: string }
+        const { service_tier: named, usage } = (await answer.json()) as {
+          service_tier?: string
+          usage: { service_tier?: string }
+        }
         assert.deepEqual([answer.status, named], [200, path === '/responses' ? 'default' : undefined])
+        assert.equal(usage.service_tier, path === '/messages' ? 'standard' : undefined)
       }
     }
     assert.ok((await stage.weir.ledger()).every(({ tier }) => tier === 'default'))
@@ -71,8 +76,11 @@ describe('service_tier', () => {
       await ask(stage, '/responses', { ...bodies['/responses'], service_tier: 'flex' })
     ).json()) as { service_tier: string }
     assert.equal(whole.service_tier, 'flex')
+    const streamed = await ask(stage, '/responses', { ...bodies['/responses'], stream: true, service_tier: 'flex' })
+    const tiers = [...(await streamed.text()).matchAll(/"service_tier":"(\w+)"/g)].map(([, tier]) => tier)
+    assert.deepEqual(new Set(tiers), new Set(['flex']))
     const rows = await stage.weir.ledger()
-    assert.equal(rows.length, 3)
+    assert.equal(rows.length, 4)
     for (const { tier, inputTokens, outputTokens, amount } of rows) {
       assert.deepEqual([tier, amount], ['flex', BigInt(inputTokens) * 100_000n + BigInt(outputTokens) * 200_000n])
     }
@@ -83,6 +91,33 @@ describe('service_tier', () => {
     assert.deepEqual(listed.data.find(({ id }) => id === model)?.pricing.batch, {
       per_million_tokens: { input: '0.10', output: '0.20', cached_input: null },
     })
+  })
+
+  it('flex is refused with its own code if too many wait, or there is no idle capacity for too long', async (t) => {
+    const pricing = { input_per_million: '0.20', batch: '0.5' }
+    const busy = { max_concurrent_requests: 1, flex: { max_wait_ms: 1 } }
+    for (const [limits, expected] of [
+      [busy, /had no idle capacity for 1 ms/],
+      [{ ...busy, batch: { max_queue_depth: 0 } }, /Too many requests wait for idle capacity/],
+    ] as const) {
+      const stage = await sharedStage(t, { model: { pricing }, limits })
+      const held = gate()
+      stage.engine.script = { hold: { afterTokens: 0, until: held.opened } }
+      const online = stage.weir.chat({})
+      await stage.engine.arrived(1)
+      const body = { ...bodies['/chat/completions'], service_tier: 'flex' }
+      const { message, retryAfter, ...refusal } = await refusalOf(await ask(stage, '/chat/completions', body))
+      assert.deepEqual(refusal, {
+        status: 429,
+        code: 'no_idle_capacity',
+        type: 'rate_limit_error',
+        param: 'service_tier',
+      })
+      assert.match(message, expected)
+      assert.ok(Number(retryAfter) >= 2 && Number(retryAfter) <= 8)
+      held.open()
+      assert.equal((await online).status, 200)
+    }
   })
 
   it('flex fits into a spend limit that has no room for the normal price', async (t) => {

@@ -62,6 +62,7 @@ const ownWords: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'rate_limit_exceeded',
   'queue_full',
   'workspace_queue_full',
+  'no_idle_capacity',
   'model_overloaded',
   'model_not_configured',
   'model_unavailable',

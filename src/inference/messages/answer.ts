@@ -25,7 +25,7 @@ export function wholeMessage(
       ...calls.map((call) => toolUse(call, needs, ending.reason === 'length')),
     ],
     ...messageEnd(ending, calls.length > 0),
-    usage: messagesUsage(usage),
+    usage: startUsage(head, usage),
   }
 }
 
@@ -62,6 +62,11 @@ export function messagesUsage(usage: WireUsage): object {
     output_tokens: usage.completion_tokens,
     output_tokens_details: { thinking_tokens: usage.completion_tokens_details.reasoning_tokens },
   }
+}
+
+/** The usage of a whole message, and of one that begins. The usage at the end of a stream does not name the tier. */
+export function startUsage({ tier }: AnswerHead, usage: WireUsage): object {
+  return { ...messagesUsage(usage), service_tier: tier === 'batch' ? 'batch' : 'standard' }
 }
 
 /** A call that was cut off at max_tokens has no complete arguments. */

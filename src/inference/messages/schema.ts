@@ -120,6 +120,7 @@ const usage = Type.Object({
   cache_read_input_tokens: Type.Integer(),
   output_tokens: Type.Integer({ example: 14 }),
   output_tokens_details: Type.Object({ thinking_tokens: Type.Integer() }),
+  service_tier: Type.Enum(['standard', 'batch'], { description: 'Lines of batches have the tier batch.' }),
 })
 
 export const messagesResponseSchema = Type.Object({
@@ -163,7 +164,7 @@ const request = {
 export const messagesExample = {
   request: { ...request, max_tokens: 100 },
   stream: `event: message_start
-data: {"type":"message_start","message":{"id":"msg_01k3zq8v6t","type":"message","role":"assistant","model":"huggingfacetb/smollm2-135m-instruct","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":27,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0,"output_tokens_details":{"thinking_tokens":0}}}}
+data: {"type":"message_start","message":{"id":"msg_01k3zq8v6t","type":"message","role":"assistant","model":"huggingfacetb/smollm2-135m-instruct","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":27,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0,"output_tokens_details":{"thinking_tokens":0},"service_tier":"standard"}}}
 
 event: content_block_start
 data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}

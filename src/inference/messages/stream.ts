@@ -3,7 +3,7 @@ import type { ChatEnding, ChatEvents } from '../chat/form.ts'
 import { partsInOrder, type AnswerPart } from '../chat/parts-in-order.ts'
 import { namedEvent } from '../generation/named-event.ts'
 import type { WireUsage } from '../generation/generation-usage.ts'
-import { messageEnd, messageHead, messagesUsage, type MessagesAnswerNeeds } from './answer.ts'
+import { messageEnd, messageHead, messagesUsage, startUsage, type MessagesAnswerNeeds } from './answer.ts'
 import { messagesError } from './errors.ts'
 import { signatureOf } from './thinking.ts'
 
@@ -26,7 +26,7 @@ export function messagesEvents(head: AnswerHead, likelyInputTokens: number, need
   function start(): string {
     if (isStarted) return ''
     isStarted = true
-    const usage = messagesUsage(estimatedUsage(likelyInputTokens))
+    const usage = startUsage(head, estimatedUsage(likelyInputTokens))
     const message = { ...messageHead(head), content: [], ...notEnded, usage }
     return namedEvent({ type: 'message_start', message })
   }

@@ -74,20 +74,16 @@ type Refusal = Exclude<Decision, { kind: 'admitted' }>
 /** A request that wanted idle capacity, and got none. */
 function batchRefusal(kind: Refusal['kind'], job: Job, random: () => number): ApiError | undefined {
   const { model, deployment } = job
-  if (kind === 'queue_full') {
-    return new ApiError('queue_full', `Too many requests wait for idle capacity of ${model.id}. Try again later.`, {
-      param: 'service_tier',
-      retryAfter: retrySeconds(random),
-    })
+  const causes: Partial<Record<Refusal['kind'], string>> = {
+    queue_full: `Too many requests wait for idle capacity of ${model.id}.`,
+    overloaded: `${model.id} had no idle capacity for ${maxFlexWaitOf(deployment.limits)} ms.`,
   }
-  if (kind === 'overloaded') {
-    return new ApiError(
-      'model_overloaded',
-      `${model.id} had no idle capacity for ${maxFlexWaitOf(deployment.limits)} ms. Try again later, or without service_tier.`,
-      { param: 'service_tier' },
-    )
-  }
-  return undefined
+  const cause = causes[kind]
+  if (cause === undefined) return undefined
+  return new ApiError('no_idle_capacity', `${cause} Try again later, or without service_tier.`, {
+    param: 'service_tier',
+    retryAfter: retrySeconds(random),
+  })
 }
 
 function refusal({ kind }: Refusal, job: Job, random: () => number): ApiError {

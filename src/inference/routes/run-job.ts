@@ -49,6 +49,7 @@ export const inferenceErrors: readonly ErrorCode[] = [
   'unsupported_media_type',
   'queue_full',
   'workspace_queue_full',
+  'no_idle_capacity',
   'upstream_error',
   'upstream_timeout',
   'model_overloaded',

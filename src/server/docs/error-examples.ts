@@ -31,6 +31,10 @@ const messages: Readonly<Record<ErrorCode, readonly [message: string, param?: st
   rate_limit_exceeded: ['Too many requests in this minute: the workspace may send 600. Try again in 12 s.'],
   queue_full: ['The queue of this model is full. Try again later.'],
   workspace_queue_full: ['Your workspace already has 8 requests waiting or running at this model. Try again later.'],
+  no_idle_capacity: [
+    'The model had no idle capacity for 600000 ms. Try again later, or without service_tier.',
+    'service_tier',
+  ],
   internal_error: ['Something went wrong. Try again.'],
   upstream_error: ['The engine failed. Try again.'],
   model_overloaded: ['The request waited too long in the queue. Try again later.'],

@@ -59,7 +59,7 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
           stage.count(decision.kind)
           seen.place = decision.kind === 'admitted' ? 'admitted' : 'refused'
           if (decision.kind === 'admitted') seen.waitMs = seen.waitedMs + Math.round(decision.waitMs)
-          else seen.refusal = refusals[decision.kind]
+          else seen.refusal = (arrival.batch && batchRefusals[decision.kind]) ?? refusals[decision.kind]
           decided(decision, ticket)
         }
         if (stage.chance(0.03)) refuseAsUnavailable(seen, receive)
@@ -85,6 +85,9 @@ const refusals: Readonly<Record<Exclude<Decision['kind'], 'admitted'>, ErrorCode
   closed: 'service_unavailable',
   unavailable: 'service_unavailable',
 }
+
+/** Of requests that want idle capacity. */
+const batchRefusals: Partial<typeof refusals> = { queue_full: 'no_idle_capacity', overloaded: 'no_idle_capacity' }
 
 function leaveLane(stage: Stage, seen: RequestSeen): void {
   stage.log(seen, `gives its place back (${seen.place})`)
