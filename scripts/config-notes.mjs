@@ -119,7 +119,7 @@ export const configNotes = {
   'batches.retention_days': ['30', 'Files are deleted after this many days, and batches as long after their end.'],
   'batches.max_lines': ['50000', 'The most lines in the input file of a batch.'],
   'batches.max_queued_lines': ['1000000', 'The lines of all unfinished batches of a workspace together.'],
-  'batches.max_in_flight': ['64', 'The lines of a workspace that one replica runs at a time.'],
+  'batches.max_in_flight': ['64', 'The lines of a workspace that all replicas together run at a time.'],
   'console.models': [
     '`members`',
     '`public`: all visitors see the models and their list prices in the console, without signing in.',

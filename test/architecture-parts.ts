@@ -164,7 +164,7 @@ const features: readonly Part[] = [
     ],
   },
   // A backup is a copy of files, whatever is in them.
-  { part: 'operate/backup', may: ['ledger', 'store/sqlite'] },
+  { part: 'operate/backup', may: ['batches', 'ledger', 'store/sqlite'] },
 ]
 
 /** Parts that know several features, because they are where those meet. */

@@ -142,8 +142,16 @@ export interface LineStore {
   closeRanges(batch: ClaimedBatch): Promise<void>
   /** A page of ranges, in order. */
   ranges(batchId: string, after: number, limit: number): Promise<readonly LineRange[]>
-  /** Takes the first range that is free. */
-  claimRange(batchId: string, now: number, leaseUntil: number): Promise<ClaimedRange | undefined>
+  /**
+   * Takes the first range that is free. None if the workspace would have more than `maxInFlight` lines without a result in
+   * claimed ranges, of all processes together, unless it has none there.
+   */
+  claimRange(
+    batch: Pick<Batch, 'id' | 'workspaceId'>,
+    maxInFlight: number,
+    now: number,
+    leaseUntil: number,
+  ): Promise<ClaimedRange | undefined>
   renewRanges(ranges: readonly ClaimedRange[], leaseUntil: number): Promise<void>
   /** Others can claim the range at once. */
   releaseRange(range: ClaimedRange): Promise<void>

@@ -4,6 +4,7 @@ import type { Caller } from '../workspaces/workspace.ts'
 import { assemble, type AssemblyParts } from './assemble.ts'
 import type { Batch, BatchErrors, ClaimedBatch, LineRange } from './batch-store.ts'
 import { pathBelowV1, fileLines } from './lines.ts'
+import { openPoll } from './poll.ts'
 import { openRunner, type RunnerParts } from './runner.ts'
 import { validateLines } from './validate.ts'
 
@@ -40,7 +41,6 @@ export interface Batches {
 
 export const COMPLETION_WINDOW = '24h'
 const WINDOW_MS = 86_400_000
-const POLL_MS = 1000
 const LEASE_MS = 20_000
 const RENEW_MS = 5000
 const RANGES_AT_ONCE = 100
@@ -48,37 +48,25 @@ const FORGET_MS = 3_600_000
 
 export function openBatches(parts: BatchesParts): Batches {
   const { store, files, clock, endpoints, failed } = parts
-  const runner = openRunner(parts)
   const stopping = new AbortController()
-  let working: Promise<void> | undefined
-  let isWoken = false
   let forgetAt = 0
   // What an earlier process had claimed is free at once, if there can be no other.
   if (parts.isAlone) store.freeClaims().catch(failed)
-  let stopTimer = clock.after(0, poll)
+  const steps = openPoll(clock, workAll)
+  const runner = openRunner(parts, steps.wake)
 
-  function poll(): void {
-    wake()
-    if (!stopping.signal.aborted) stopTimer = clock.after(POLL_MS, poll)
-  }
-
-  function wake(): void {
-    isWoken = true
-    working ??= workAll().finally(() => (working = undefined))
-  }
-
-  async function workAll(): Promise<void> {
+  async function workAll(): Promise<boolean> {
+    let isBusy = false
     try {
-      while (isWoken) {
-        isWoken = false
-        while (!stopping.signal.aborted && !parts.isDraining() && (await workOnce()));
+      while (!stopping.signal.aborted && !parts.isDraining() && (await workOnce())) isBusy = true
+      if (clock.now() >= forgetAt) {
+        forgetAt = clock.now() + FORGET_MS
+        await store.forgetBatches(clock.now() - parts.retentionDays * WINDOW_MS)
       }
-      if (clock.now() < forgetAt) return
-      forgetAt = clock.now() + FORGET_MS
-      await store.forgetBatches(clock.now() - parts.retentionDays * WINDOW_MS)
     } catch (error) {
       failed(error as Error)
     }
+    return isBusy
   }
 
   /** False: no batch needs a step. */
@@ -202,7 +190,7 @@ export function openBatches(parts: BatchesParts): Batches {
         createdAt,
         expiresAt: createdAt + WINDOW_MS,
       })
-      wake()
+      steps.wake()
       return batchOf(workspace.id, id)
     },
     batch: batchOf,
@@ -219,14 +207,13 @@ export function openBatches(parts: BatchesParts): Batches {
       }
       // This process stops at once; others within a second.
       await runner.refresh()
-      wake()
+      steps.wake()
       return batch
     },
     async close() {
       stopping.abort(new Error('the service stops'))
-      stopTimer()
       await runner.close()
-      await working
+      await steps.close()
     },
   }
 }

@@ -4,7 +4,10 @@ import { untraced } from '../server/incoming-request.ts'
 import type { Reply } from '../server/reply.ts'
 import type { LineClient } from './line-endpoints.ts'
 
-/** Takes the answer to a line. Its caller never disconnects, but the service may cut it off, which costs nothing. */
+/**
+ * Takes the answer to a line. Its caller never disconnects, but the service may cut it off, which costs nothing. A line
+ * that waits for its turn is cut off when `stop` is aborted. One that an engine has goes on.
+ */
 export interface LineReply extends Reply, LineClient {
   /** The whole answer; undefined until there is one. */
   answer(): string | undefined
@@ -13,10 +16,11 @@ export interface LineReply extends Reply, LineClient {
   release(): void
 }
 
-export function lineReply(requestId: string, owner: string, memory: ByteBudget): LineReply {
+export function lineReply(requestId: string, owner: string, memory: ByteBudget, stop?: AbortSignal): LineReply {
   const held = { request: memory.open(owner), answer: memory.open(owner) }
   let listeners: readonly (() => void)[] = []
   let answer: string | undefined
+  let isWaiting = true
   const requireRoom = (full: string | undefined): void => {
     if (full !== undefined) throw new ApiError('service_unavailable', 'The service has too much data in flight.')
   }
@@ -30,6 +34,10 @@ export function lineReply(requestId: string, owner: string, memory: ByteBudget):
     isGone: false,
     isCut: false,
     isOnRecord: false,
+    setWaiting(isWaitingNow: boolean) {
+      isWaiting = isWaitingNow
+      stopWaiting()
+    },
     // Batches have limits of their own.
     countTokens() {},
     onGone(listener: () => void) {
@@ -58,10 +66,15 @@ export function lineReply(requestId: string, owner: string, memory: ByteBudget):
       for (const listener of leaving) listener()
     },
     release() {
+      stop?.removeEventListener('abort', stopWaiting)
       held.request.release()
       held.answer.release()
     },
   }
+  function stopWaiting(): void {
+    if (isWaiting && stop?.aborted) reply.cut()
+  }
+  stop?.addEventListener('abort', stopWaiting)
   return reply
 }
 

@@ -87,15 +87,10 @@ export async function runLine(parts: LineParts, line: RunningLine): Promise<Line
 /** Returns the error that the line ended with; undefined if it has its answer. */
 async function attemptLine(parts: LineParts, line: RunningLine, requestId: string): Promise<ApiError | undefined> {
   const { batch, caller, bytes, stop, replies } = line
-  const reply = lineReply(requestId, batch.workspaceId, parts.memory)
+  const reply = lineReply(requestId, batch.workspaceId, parts.memory, stop.signal)
   let result: WrittenResult | undefined
   replies.add(reply)
   parts.running.add(requestId)
-  /** A line that waits for its turn leaves the queue. One that an engine has goes on. */
-  const stopWaiting = (): void => {
-    if (!reply.isOnRecord) reply.cut()
-  }
-  stop.signal.addEventListener('abort', stopWaiting)
   try {
     const request = readLine(bytes, batch.endpoint)
     const job = await parts.endpoints.jobOf(request, caller, reply)
@@ -118,7 +113,6 @@ async function attemptLine(parts: LineParts, line: RunningLine, requestId: strin
       ? error
       : new ApiError('internal_error', 'The line could not be run.', { cause: error })
   } finally {
-    stop.signal.removeEventListener('abort', stopWaiting)
     replies.delete(reply)
     parts.running.delete(requestId)
     reply.release()

@@ -4,13 +4,14 @@ import type { Caller } from '../workspaces/workspace.ts'
 import type { Batch, BatchStore, ClaimedRange, LineResult } from './batch-store.ts'
 import type { BatchFiles } from './files.ts'
 import { fileLines, type FileLine } from './lines.ts'
+import { openPoll } from './poll.ts'
 import { runLine, type LineEnd, type LineParts, type RunningLine } from './run-line.ts'
 
 export interface RunnerParts extends LineParts {
   readonly store: BatchStore
   readonly files: BatchFiles
   readonly clock: AlarmClock
-  /** The lines of a workspace that this process runs at a time. */
+  /** The lines of a workspace that all processes together run at a time. */
   readonly maxInFlight: number
   readonly maxLineBytes: number
   /** The caller that created the batch; undefined if its key does not work any more. */
@@ -34,7 +35,7 @@ export interface Runner {
   close(): Promise<void>
 }
 
-const POLL_MS = 1000
+const BEAT_MS = 1000
 const LEASE_MS = 10_000
 /** How long a batch is paused before one line is tried again. */
 const PAUSE_MS = 5000
@@ -51,7 +52,8 @@ interface HeldRange {
   isStarting: boolean
 }
 
-export function openRunner(parts: RunnerParts): Runner {
+/** `left` is called when this process runs no line of a batch any more. */
+export function openRunner(parts: RunnerParts, left: () => void): Runner {
   const { store, clock, maxInFlight, failed } = parts
   const held = new Set<HeldRange>()
   const inFlight = new Map<string, number>()
@@ -59,20 +61,13 @@ export function openRunner(parts: RunnerParts): Runner {
   let waiting: (() => void)[] = []
   let isClosed = false
   let isStoreUp = true
-  let claiming: Promise<void> | undefined
-  let isWoken = false
-  let stopTimer = clock.after(0, poll)
+  const claims = openPoll(clock, claimAll)
+  let stopTimer = clock.after(BEAT_MS, beatAgain)
 
-  function poll(): void {
-    wake()
+  function beatAgain(): void {
     void beat().finally(() => {
-      if (!isClosed) stopTimer = clock.after(POLL_MS, poll)
+      if (!isClosed) stopTimer = clock.after(BEAT_MS, beatAgain)
     })
-  }
-
-  function wake(): void {
-    isWoken = true
-    claiming ??= claimAll().finally(() => (claiming = undefined))
   }
 
   /** Renews what this process has claimed, and stops what is not to be run any more. */
@@ -100,28 +95,33 @@ export function openRunner(parts: RunnerParts): Runner {
 
   const mayClaim = (): boolean => !isClosed && !parts.isDraining() && held.size < MAX_RANGES
 
-  async function claimAll(): Promise<void> {
+  /** True while lines are run or could be. */
+  async function claimAll(): Promise<boolean> {
     try {
-      while (isWoken) {
-        isWoken = false
-        while (mayClaim() && (await claimOne()));
+      while (mayClaim()) {
+        const outcome = await claimOne()
+        if (outcome !== 'claimed') return outcome === 'refused' || held.size > 0
       }
     } catch (error) {
       failed(error as Error)
     }
+    return held.size > 0
   }
 
-  /** False: there is nothing to claim. */
-  async function claimOne(): Promise<boolean> {
+  /** `refused`: there are lines, but none may be run here now. */
+  async function claimOne(): Promise<'claimed' | 'refused' | 'none'> {
     const starting = new Set([...held].filter(({ isStarting }) => isStarting).map(({ batch }) => batch.id))
     const runnable = await store.runnableBatches(parts.files.place, clock.now(), MAX_BATCHES)
     const free = runnable.filter(({ id, workspaceId }) => !starting.has(id) && lines(workspaceId) < maxInFlight)
     // The workspace that has the fewest lines here comes first; then the oldest batch.
-    const [next] = free.toSorted((one, two) => lines(one.workspaceId) - lines(two.workspaceId))
-    if (!next) return false
-    const range = await store.claimRange(next.id, clock.now(), clock.now() + LEASE_MS)
-    if (range) hold(next, range)
-    return range !== undefined
+    const inOrder = free.toSorted((one, two) => lines(one.workspaceId) - lines(two.workspaceId))
+    for (const [next] of Map.groupBy(inOrder, ({ workspaceId }) => workspaceId).values()) {
+      const range = next && (await store.claimRange(next, maxInFlight, clock.now(), clock.now() + LEASE_MS))
+      if (!range) continue
+      hold(next, range)
+      return 'claimed'
+    }
+    return runnable.length === 0 ? 'none' : 'refused'
   }
 
   const lines = (workspaceId: string): number => inFlight.get(workspaceId) ?? 0
@@ -143,7 +143,8 @@ export function openRunner(parts: RunnerParts): Runner {
         one.isStarting = false
         held.delete(one)
         ended.resolve()
-        if (!isClosed) wake()
+        claims.wake()
+        if (![...held].some((it) => it.batch.id === batch.id)) left()
       })
   }
 
@@ -161,7 +162,7 @@ export function openRunner(parts: RunnerParts): Runner {
         ends.push(begin({ ...one, caller, number, bytes }))
       }
       one.isStarting = false
-      wake()
+      claims.wake()
       const all = await Promise.all(ends)
       isDone = !stop.signal.aborted && all.every((end) => end === 'final')
     } finally {
@@ -177,7 +178,7 @@ export function openRunner(parts: RunnerParts): Runner {
     while (!stop.signal.aborted && mustWait(batch.workspaceId)) {
       const woken = Promise.withResolvers<void>()
       waiting.push(woken.resolve)
-      await Promise.race([woken.promise, parts.sleep(POLL_MS, stop.signal).catch(() => {})])
+      await Promise.race([woken.promise, parts.sleep(BEAT_MS, stop.signal).catch(() => {})])
     }
     return !stop.signal.aborted && !parts.isDraining()
   }
@@ -225,12 +226,12 @@ export function openRunner(parts: RunnerParts): Runner {
   }
 
   return {
-    wake,
+    wake: claims.wake,
     refresh: beat,
     async close() {
       isClosed = true
       stopTimer()
-      await claiming
+      await claims.close()
       const ending = [...held]
       for (const { stop } of ending) stop.abort(new Error('the service stops'))
       const timeUp = Promise.withResolvers<void>()

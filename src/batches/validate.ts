@@ -10,7 +10,7 @@ import { readLine, type FileLine } from './lines.ts'
 
 const MAX_LISTED = 1000
 /** A range is run by one process, and is in memory while it runs. */
-const RANGE_LINES = 32
+const MAX_RANGE_LINES = 32
 const RANGE_BYTES = 2 ** 20
 /** Lines that are checked in a row, before other work of the process. */
 const CHECKED_AT_ONCE = 8
@@ -22,6 +22,7 @@ export interface ValidationParts {
   readonly memory: ByteBudget
   readonly maxLines: number
   readonly maxLineBytes: number
+  readonly maxInFlight: number
   sleep(ms: number): Promise<void>
   /** Called with ranges of checked lines, as long as no mistake was found. */
   found(range: LineRange): Promise<void>
@@ -38,6 +39,8 @@ export async function validateLines(
   const listed: BatchError[] = []
   let count = 0
   let total = 0
+  // Ranges are claimed as a whole: smaller ones use more of what may be in flight.
+  const rangeLines = Math.min(MAX_RANGE_LINES, Math.ceil(parts.maxInFlight / 4))
   let range: { firstLine: number; lines: number; byteStart: number; byteEnd: number } | undefined
 
   const mistake = ({ code, message, param }: ApiError, line: number, prefix = ''): void => {
@@ -104,7 +107,7 @@ export async function validateLines(
     range ??= { firstLine: line.number, lines: 0, byteStart: line.start, byteEnd: line.end }
     range.lines = line.number - range.firstLine + 1
     range.byteEnd = line.end
-    if (range.lines >= RANGE_LINES || range.byteEnd - range.byteStart >= RANGE_BYTES) {
+    if (range.lines >= rangeLines || range.byteEnd - range.byteStart >= RANGE_BYTES) {
       await found(range)
       range = undefined
     }

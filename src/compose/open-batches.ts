@@ -4,6 +4,7 @@ import { openBatches, type Batches } from '../batches/batches.ts'
 import { FILES_FOLDER } from '../batches/file-store.ts'
 import { openBatchFiles, type BatchFiles } from '../batches/files.ts'
 import { resultWriter } from '../batches/result-writer.ts'
+import type { PriceBook } from '../billing/prices/price-book.ts'
 import type { Bookkeeping } from '../bookkeeping.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Config } from '../config.ts'
@@ -52,6 +53,7 @@ interface BatchParts extends Pick<Bookkeeping, 'store' | 'readStore' | 'journal'
   readonly accounts: Accounts
   readonly draining: Draining
   readonly catalog: Catalog
+  readonly prices: PriceBook
   readonly pipeline: Pipeline
   readonly memory: ByteBudget
   readonly images: ReturnType<typeof remoteImages>

@@ -111,6 +111,9 @@ export class Exchange implements Reply {
     this.#place.cut()
   }
 
+  /** A caller waits until it disconnects. */
+  setWaiting(): void {}
+
   countTokens(tokens: number): void {
     if (tokens > 0) void this.rate?.tokens?.spend(tokens)
   }

@@ -10,6 +10,8 @@ export interface Reply {
   readonly trace: RequestTrace
   /** Set when the intent is recorded: from then on a ledger row records how the request ended. */
   isOnRecord: boolean
+  /** False once an engine may work on the request; true again if it was preempted and waits for another place. */
+  setWaiting(isWaiting: boolean): void
   /** Counts the tokens that the request took, if its caller has a limit of tokens per minute. */
   countTokens(tokens: number): void
   /**

@@ -175,6 +175,53 @@ describe('a batch', () => {
     assert.ok(engine.calls.length >= 3)
   })
 
+  it('is cancelled at once while a line waits again that gave way to an online request', async (t) => {
+    const { client, engine, weir } = await stage(t, { limits: { max_concurrent_requests: 1 } })
+    const [line, online] = [gate(), gate()]
+    t.after(() => {
+      line.open()
+      online.open()
+    })
+    engine.script = ({ rawBody }) => ({
+      hold: { afterTokens: 0, until: rawBody.includes('Question') ? line.opened : online.opened },
+    })
+    const { id } = await submit(client, [chatLine('a')])
+    await engine.arrived(1)
+    const answer = weir.chat({})
+    await engine.arrived(2)
+    await client.batches.cancel(id)
+    const batch = await reached(client, id, 'cancelled')
+    const [refused] = await linesIn(client, batch.error_file_id)
+    assert.equal(refused?.error?.code, 'batch_cancelled')
+    online.open()
+    assert.equal((await answer).status, 200)
+    assert.deepEqual(
+      new Set((await weir.ledger()).map(({ tier, outcome, amount }) => `${tier} ${outcome} ${amount > 0n}`)),
+      new Set(['batch interrupted false', 'default completed true']),
+    )
+  })
+
+  it('is counted as a batch in sums, at the normal price, if its model has no batch price', async (t) => {
+    const { client, weir } = await stage(t, { config: {}, model: { pricing: { input_per_million: '3' } } })
+    const { id } = await submit(client, [chatLine('a'), chatLine('b')])
+    await reached(client, id, 'completed')
+    assert.equal((await weir.chat({})).status, 200)
+    const rows = await weir.ledger()
+    for (const row of rows) assert.equal(row.amount, BigInt(row.inputTokens) * 3_000_000n)
+    const usage = (await (await weir.call('/usage?group_by=service_tier')).json()) as {
+      data: { service_tier: string; requests: number }[]
+    }
+    assert.deepEqual(
+      usage.data.map((it) => [it.service_tier, it.requests]),
+      [
+        ['batch', 2],
+        ['default', 1],
+      ],
+    )
+    const listed = (await (await weir.call('/models')).json()) as { data: { pricing: { batch: unknown } }[] }
+    assert.equal(listed.data[0]?.pricing.batch, null)
+  })
+
   it('does not count for the rate limit', async (t) => {
     const { client, weir } = await stage(t)
     await weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { tokens_per_minute: 1 })

@@ -67,6 +67,7 @@ describe('the check of a file', () => {
     memory: byteBudget(1e9),
     maxLines: 100,
     maxLineBytes: 3_000_000,
+    maxInFlight: 1000,
     sleep: async () => {},
   }
 
@@ -100,6 +101,12 @@ describe('the check of a file', () => {
     assert.deepEqual(
       ranges.map((it) => it.lines),
       [1, 1, 1],
+    )
+    ranges.length = 0
+    await validateLines(file(lines), '/v1/chat/completions', { ...parts, maxInFlight: 81, found })
+    assert.deepEqual(
+      ranges.map((it) => it.lines),
+      [21, 21, 21, 7],
     )
   })
 

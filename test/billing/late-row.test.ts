@@ -102,6 +102,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
   const job = await madeJob('/chat/completions', parsedBody(JSON.stringify(body)), model!, deploymentsOf(model!)[0]!)
   const reply: Reply = {
     isOnRecord: false,
+    setWaiting() {},
     trace: untraced('', {}),
     requestId: 'a',
     isGone: false,

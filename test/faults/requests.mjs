@@ -10,7 +10,7 @@ export default [
   {
     name: 'pipeline-whole-answer-keeps-its-place-until-its-row',
     file: 'src/inference/pipeline/pipeline.ts',
-    find: '          calls.whenIdle(() => ticket.leave())\n        }\n        if (preempted) {\n          // The engine may be done with its answer before the call is aborted.\n          await new Promise<void>((resolve) => calls.whenIdle(resolve))\n          hold.settle(0n)\n          continue\n        }\n        const row = await answer.giveToCaller()\n',
+    find: '          calls.whenIdle(() => ticket.leave())\n        }\n        if (preempted) {\n          // The engine may be done with its answer before the call is aborted.\n          await new Promise<void>((resolve) => calls.whenIdle(resolve))\n          hold.settle(0n)\n          reply.setWaiting(true)\n          continue\n        }\n        const row = await answer.giveToCaller()\n',
     replace:
       "          if (job.answer.kind === 'streamed') calls.whenIdle(() => ticket.leave())\n        }\n        const row = await answer.giveToCaller().finally(() => ticket.leave())\n",
     tests: ['simulation/pipeline/pipeline', 'engines/engine.http'],

@@ -66,6 +66,7 @@ function stage(plan: Plan = {}) {
   const prices = [...(plan.prices ?? [])]
   const decisions = [...(plan.decisions ?? [])]
   const counted: number[] = []
+  const waits: boolean[] = []
   const scripts = [...(plan.engine ?? [() => ENDED])]
   const parts: PipelineParts = {
     clock: {
@@ -135,6 +136,7 @@ function stage(plan: Plan = {}) {
   }
   const reply: Reply = {
     isOnRecord: false,
+    setWaiting: (isWaiting) => void waits.push(isWaiting),
     trace: untraced('', {}),
     requestId: 'r',
     get isGone() {
@@ -179,6 +181,7 @@ function stage(plan: Plan = {}) {
     past,
     counted,
     timers,
+    waits,
     learned,
     state,
     watchers: () => gone.length,
@@ -263,7 +266,11 @@ describe('a request that gives way to online requests', () => {
 
   it('is aborted, keeps its place until the engine is done, and runs again with one row', async () => {
     const first = preemptible()
-    const { run, log, rows, state } = stage({ tier: 'batch', engine: [first.call, () => ENDED], prices: [1, 1, 2] })
+    const { run, log, rows, waits, state } = stage({
+      tier: 'batch',
+      engine: [first.call, () => ENDED],
+      prices: [1, 1, 2],
+    })
     const running = run()
     await turn()
     state.preempt()
@@ -273,6 +280,7 @@ describe('a request that gives way to online requests', () => {
     assert.deepEqual(log.slice(5, 9), ['leave', 'spend 0 now', 'hold 350', 'enter a/b 9 batch Infinity'])
     assert.deepEqual(rows, [row])
     assert.deepEqual([row.outcome, row.priceVersion, row.queueWaitMs], ['completed', 1, 24])
+    assert.deepEqual(waits, [false, true, false])
   })
 
   it('makes no call if it has to give way before the first one', async () => {
@@ -295,7 +303,7 @@ describe('a request that gives way to online requests', () => {
       engine: [first.call],
       decisions: [admitted, { kind: 'overloaded' }],
     })
-    const refused = assert.rejects(run(), { code: 'model_overloaded', message: /no idle capacity for 5000 ms/ })
+    const refused = assert.rejects(run(), { code: 'no_idle_capacity', message: /no idle capacity for 5000 ms/ })
     await turn()
     state.preempt()
     first.abort()
@@ -303,7 +311,7 @@ describe('a request that gives way to online requests', () => {
     assert.ok(log.includes('enter a/b 9 batch 5000') && log.includes('enter a/b 9 batch 4000'))
     assert.deepEqual(
       rows.map(({ outcome, errorCode, amount }) => [outcome, errorCode, amount]),
-      [['engine_failed', 'model_overloaded', 0n]],
+      [['engine_failed', 'no_idle_capacity', 0n]],
     )
   })
 
@@ -341,7 +349,7 @@ describe('a request that gives way to online requests', () => {
         },
       ],
     })
-    await assert.rejects(run(), { code: 'queue_full', param: 'service_tier' })
+    await assert.rejects(run(), { code: 'no_idle_capacity', param: 'service_tier' })
     assert.ok(!log.some((it) => it.startsWith('open') || it.startsWith('write')))
     assert.equal(rows.length, 1)
   })

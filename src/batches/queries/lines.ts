@@ -16,10 +16,18 @@ const ROWS_CLEARED = 1000
 export function lineQueries(database: Database): LineStore {
   const { skipLocked, forShare } = database.dialect
 
+  /** The lines of a workspace that have no result, in ranges that are claimed. */
+  const openLines = `SELECT coalesce(sum(claimed.lines - (
+      SELECT count(*) FROM batch_results WHERE batch_results.batch_id = claimed.batch_id AND state <> 'stored'
+        AND line >= claimed.first_line AND line < claimed.first_line + claimed.lines
+    )), 0) FROM batches JOIN batch_ranges AS claimed ON claimed.batch_id = batches.id
+    WHERE batches.has_lines = 1 AND batches.workspace_id = ? AND claimed.is_done = 0 AND claimed.lease_until > ?`
+
   const claimRange = `UPDATE batch_ranges SET lease_until = ?, claims = claims + 1
     WHERE is_done = 0 AND lease_until <= ? AND (batch_id, first_line) = (
       SELECT batch_id, first_line FROM batch_ranges WHERE batch_id = ? AND is_done = 0 AND lease_until <= ?
         AND EXISTS (SELECT 1 FROM batches WHERE id = batch_id AND state = 'in_progress')
+        AND coalesce(nullif((${openLines}), 0) + lines, 0) <= ?
       ORDER BY first_line LIMIT 1 ${skipLocked}
     ) RETURNING batch_id, first_line, lines, byte_start, byte_end, claims`
 
@@ -62,8 +70,9 @@ export function lineQueries(database: Database): LineStore {
       )
       return rows.map(toRange)
     },
-    async claimRange(batchId, now, leaseUntil) {
-      const [claimed] = await transacted(database, query(claimRange, leaseUntil, now, batchId, now))
+    async claimRange({ id, workspaceId }, maxInFlight, now, leaseUntil) {
+      const claiming = query(claimRange, leaseUntil, now, id, now, workspaceId, now, maxInFlight)
+      const [claimed] = await database.transact({ access: 'write', locks: ['batches'], statements: [claiming] })
       return claimed?.[0] && toClaimedRange(claimed[0])
     },
     renewRanges: async (ranges, leaseUntil) => {

@@ -46,6 +46,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
           const price = preempted?.price ?? priceOf(job, caller)
           if (price.version !== quoted.version) await hold.raise(maximumCharge(job, price))
           const intent = preempted?.intent ?? noteIntent(job, caller, reply, price)
+          reply.setWaiting(false)
           const admittedAt = parts.clock.monotonic()
           const request = { job, reply, calls, intent, head: headOf(job, intent), price, hold, waitMs, admittedAt }
           answer = answerPath(request)
@@ -60,6 +61,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
           // The engine may be done with its answer before the call is aborted.
           await new Promise<void>((resolve) => calls.whenIdle(resolve))
           hold.settle(0n)
+          reply.setWaiting(true)
           continue
         }
         const row = await answer.giveToCaller()

@@ -48,6 +48,8 @@ export class FakeReply implements Reply {
     this.#stage.demand(this.#seen.place !== 'waiting', 'capacity', this.#seen, 'a caller that left still waits')
   }
 
+  setWaiting(): void {}
+
   countTokens(): void {}
 
   /** There is always room. */
