@@ -35,7 +35,7 @@ export interface Runner {
   close(): Promise<void>
 }
 
-const BEAT_MS = 1000
+const RENEW_MS = 1000
 const LEASE_MS = 10_000
 /** How long a batch is paused before one line is tried again. */
 const PAUSE_MS = 5000
@@ -62,16 +62,16 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
   let isClosed = false
   let isStoreUp = true
   const claims = openPoll(clock, claimAll)
-  let stopTimer = clock.after(BEAT_MS, beatAgain)
+  let stopTimer = clock.after(RENEW_MS, renewAgain)
 
-  function beatAgain(): void {
-    void beat().finally(() => {
-      if (!isClosed) stopTimer = clock.after(BEAT_MS, beatAgain)
+  function renewAgain(): void {
+    void renew().finally(() => {
+      if (!isClosed) stopTimer = clock.after(RENEW_MS, renewAgain)
     })
   }
 
   /** Renews what this process has claimed, and stops what is not to be run any more. */
-  async function beat(): Promise<void> {
+  async function renew(): Promise<void> {
     if (held.size === 0) return
     try {
       await store.renewRanges(
@@ -178,7 +178,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     while (!stop.signal.aborted && mustWait(batch.workspaceId)) {
       const woken = Promise.withResolvers<void>()
       waiting.push(woken.resolve)
-      await Promise.race([woken.promise, parts.sleep(BEAT_MS, stop.signal).catch(() => {})])
+      await Promise.race([woken.promise, parts.sleep(RENEW_MS, stop.signal).catch(() => {})])
     }
     return !stop.signal.aborted && !parts.isDraining()
   }
@@ -227,7 +227,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
 
   return {
     wake: claims.wake,
-    refresh: beat,
+    refresh: renew,
     async close() {
       isClosed = true
       stopTimer()
