@@ -621,7 +621,9 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'queries/stored-files.ts',
     'result-writer.ts',
     'routes/batches.ts',
+    'routes/console-batches.ts',
     'routes/files.ts',
+    'routes/operator-batches.ts',
   ],
   billing: [
     'invoices/commands/invoice.ts',

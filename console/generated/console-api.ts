@@ -514,6 +514,67 @@ export interface Operations {
       links_until?: string | null
     }
   }
+  batches: {
+    path: {}
+    query: { before?: string; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        filename: string | null
+        endpoint: string
+        status:
+          | 'validating'
+          | 'failed'
+          | 'in_progress'
+          | 'finalizing'
+          | 'completed'
+          | 'expired'
+          | 'cancelling'
+          | 'cancelled'
+        paused: { code: string; message: string; since: string } | null
+        request_counts: { total: number; completed: number; failed: number }
+        created_at: string
+      }[]
+      next: string | null
+    }
+  }
+  batch: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      filename: string | null
+      endpoint: string
+      status:
+        | 'validating'
+        | 'failed'
+        | 'in_progress'
+        | 'finalizing'
+        | 'completed'
+        | 'expired'
+        | 'cancelling'
+        | 'cancelled'
+      paused: { code: string; message: string; since: string } | null
+      request_counts: { total: number; completed: number; failed: number }
+      created_at: string
+      expires_at: string
+      ended_at: string | null
+      output_file_id: string | null
+      error_file_id: string | null
+      errors: {
+        object: 'list'
+        count: number
+        data: readonly { code: string; message: string; param: string | null; line: number | null }[]
+      } | null
+      amount: string
+      lines_per_minute: number | null
+      expected_end: string | null
+      failures: readonly { code: string; count: number; line: number; custom_id: string; message: string }[]
+    }
+  }
   live: {
     path: {}
     query: {}
@@ -610,6 +671,8 @@ export const operations = {
   requests: ['GET', '/console/api/requests', ['member', 'workspace_admin']],
   invoices: ['GET', '/console/api/invoices', ['workspace_admin']],
   invoice: ['GET', '/console/api/invoices/{number}', ['workspace_admin']],
+  batches: ['GET', '/console/api/batches', ['member', 'workspace_admin']],
+  batch: ['GET', '/console/api/batches/{id}', ['member', 'workspace_admin']],
   live: ['GET', '/console/api/live', ['member', 'workspace_admin']],
   publicModels: ['GET', '/console/api/public-models'],
 } as const satisfies Record<keyof Operations, readonly [method: string, path: string, roles?: readonly string[]]>

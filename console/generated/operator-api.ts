@@ -1674,6 +1674,105 @@ export interface Operations {
       }
     }
   }
+  listBatches: {
+    path: {}
+    query: { before?: string; limit?: number; workspace?: string }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        workspace: string
+        id: string
+        filename: string | null
+        endpoint: string
+        status:
+          | 'validating'
+          | 'failed'
+          | 'in_progress'
+          | 'finalizing'
+          | 'completed'
+          | 'expired'
+          | 'cancelling'
+          | 'cancelled'
+        paused: { code: string; message: string; since: string } | null
+        request_counts: { total: number; completed: number; failed: number }
+        created_at: string
+      }[]
+      next: string | null
+    }
+  }
+  getBatch: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      workspace: string
+      id: string
+      filename: string | null
+      endpoint: string
+      status:
+        | 'validating'
+        | 'failed'
+        | 'in_progress'
+        | 'finalizing'
+        | 'completed'
+        | 'expired'
+        | 'cancelling'
+        | 'cancelled'
+      paused: { code: string; message: string; since: string } | null
+      request_counts: { total: number; completed: number; failed: number }
+      created_at: string
+      expires_at: string
+      ended_at: string | null
+      output_file_id: string | null
+      error_file_id: string | null
+      errors: {
+        object: 'list'
+        count: number
+        data: readonly { code: string; message: string; param: string | null; line: number | null }[]
+      } | null
+      amount: string
+      lines_per_minute: number | null
+      expected_end: string | null
+      failures: readonly { code: string; count: number; line: number; custom_id: string; message: string }[]
+    }
+  }
+  cancelBatch: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      workspace: string
+      id: string
+      filename: string | null
+      endpoint: string
+      status:
+        | 'validating'
+        | 'failed'
+        | 'in_progress'
+        | 'finalizing'
+        | 'completed'
+        | 'expired'
+        | 'cancelling'
+        | 'cancelled'
+      paused: { code: string; message: string; since: string } | null
+      request_counts: { total: number; completed: number; failed: number }
+      created_at: string
+      expires_at: string
+      ended_at: string | null
+      output_file_id: string | null
+      error_file_id: string | null
+      errors: {
+        object: 'list'
+        count: number
+        data: readonly { code: string; message: string; param: string | null; line: number | null }[]
+      } | null
+      amount: string
+      lines_per_minute: number | null
+      expected_end: string | null
+      failures: readonly { code: string; count: number; line: number; custom_id: string; message: string }[]
+    }
+  }
   listReplicas: {
     path: {}
     query: {}
@@ -2075,6 +2174,9 @@ export const operations = {
   removeModel: ['POST', '/admin/v1/local-models/remove', ['operator']],
   listQueues: ['GET', '/admin/v1/queues', ['operator', 'viewer']],
   simulateLimits: ['POST', '/admin/v1/queues/simulate', ['operator', 'viewer']],
+  listBatches: ['GET', '/admin/v1/batches', ['operator', 'viewer']],
+  getBatch: ['GET', '/admin/v1/batches/{id}', ['operator', 'viewer']],
+  cancelBatch: ['POST', '/admin/v1/batches/{id}/cancel', ['operator']],
   listReplicas: ['GET', '/admin/v1/replicas', ['operator', 'viewer']],
   drainReplica: ['POST', '/admin/v1/replicas/{name}/drain', ['operator']],
   getLaneLimits: ['GET', '/admin/v1/queues/{lane}', ['operator', 'viewer']],

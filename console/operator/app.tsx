@@ -19,6 +19,7 @@ import {
   serverIcon,
   signOutIcon,
   stackIcon,
+  tasklistIcon,
 } from '../shared/icons.ts'
 import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
@@ -26,6 +27,7 @@ import { Shell, type NavigationEntry } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
 import { AlertsPage } from './pages/alerts.tsx'
 import { AuditPage } from './pages/audit.tsx'
+import { BatchesPage, BatchPage } from './pages/batches.tsx'
 import { CatalogPage } from './pages/catalog.tsx'
 import { DraftsPage } from './pages/drafts.tsx'
 import { EnginesPage } from './pages/engines.tsx'
@@ -50,6 +52,7 @@ import { current, findSession, linkProblem, may, signIn, signOut } from './sessi
 const everyPage = [
   { path: '/console', title: 'Overview', icon: homeIcon, call: 'operatorHealth' },
   { path: '/console/queues', title: 'Queues', icon: stackIcon, heading: 'Serving', call: 'listQueues' },
+  { path: '/console/batches', title: 'Batches', icon: tasklistIcon, call: 'listBatches' },
   { path: '/console/engines', title: 'Engines', icon: cpuIcon, call: 'listEngines' },
   { path: '/console/models', title: 'Models', icon: aiModelIcon, call: 'listLocalModels' },
   { path: '/console/replicas', title: 'Replicas', icon: serverIcon, call: 'listReplicas' },
@@ -96,6 +99,8 @@ export function App() {
           <Route path="/console" component={may('operatorHealth') ? OverviewPage : UsagePage} />
           <Route path="/console/queues" component={QueuesPage} />
           <Route path="/console/queues/:lane+" component={QueuePage} />
+          <Route path="/console/batches" component={BatchesPage} />
+          <Route path="/console/batches/:id" component={BatchPage} />
           <Route path="/console/engines" component={EnginesPage} />
           <Route path="/console/models" component={LocalModelsPage} />
           <Route path="/console/models/:model+" component={ModelPage} />

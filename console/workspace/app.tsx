@@ -13,11 +13,13 @@ import {
   rocketIcon,
   signInIcon,
   signOutIcon,
+  tasklistIcon,
 } from '../shared/icons.ts'
 import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
+import { BatchesPage, BatchPage } from './pages/batches.tsx'
 import { InvoiceLinePage, InvoicePage, InvoicesPage } from './pages/invoices.tsx'
 import { KeysPage } from './pages/keys.tsx'
 import { ModelPage } from './pages/model.tsx'
@@ -37,6 +39,7 @@ const pages = [
   { path: '/console/start', title: 'Start', icon: rocketIcon },
   { path: '/console/models', title: 'Models', icon: aiModelIcon },
   { path: '/console/playground', title: 'Playground', icon: commentDiscussionIcon },
+  { path: '/console/batches', title: 'Batches', icon: tasklistIcon },
   { path: '/console/keys', title: 'Keys', icon: keyIcon },
   { path: '/console/usage', title: 'Usage', icon: graphIcon },
   { path: '/console/requests', title: 'Requests', icon: pulseIcon },
@@ -99,6 +102,8 @@ function Member({ session: { workspace, workspaces, person, role } }: { session:
         <Route path="/console/models" component={ModelsPage} />
         <Route path="/console/models/:slug+" component={ModelPage} />
         <Route path="/console/playground" component={PlaygroundPage} />
+        <Route path="/console/batches" component={BatchesPage} />
+        <Route path="/console/batches/:id" component={BatchPage} />
         <Route path="/console/keys" component={KeysPage} />
         <Route path="/console/sessions" component={SessionsPage} />
         <Route path="/console/usage" component={UsagePage} />

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Spool, SpooledFile } from '../server/uploads/uploads.ts'
-import type { BatchEnd, BatchEnding, ClaimedBatch, LineRange } from './batch-store.ts'
+import type { BatchEnd, BatchEnding, ClaimedBatch, FailureKind, LineRange, LineResult } from './batch-store.ts'
 import type { StoredFile } from './file-store.ts'
 import { readLine } from './lines.ts'
-import { unansweredLine } from './result-lines.ts'
+import { failureKind, unansweredLine } from './result-lines.ts'
 import { billedResults, readRange, type RunnerParts } from './runner.ts'
 
 export interface AssemblyParts extends Pick<
@@ -35,17 +35,24 @@ export async function assemble(parts: AssemblyParts, batch: ClaimedBatch): Promi
   const output = await spool.open(batch.workspaceId)
   const error = await spool.open(batch.workspaceId)
   const counts = { total: 0, completed: 0, failed: 0 }
+  const failures = new Map<string, FailureKind>()
   try {
     for await (const range of rangesOf(parts, batch.id)) {
-      for (const { isAnswer, body } of await resultLines(parts, batch, range, ending)) {
+      for (const line of await resultLines(parts, batch, range, ending)) {
+        const { code, body } = line
         counts.total++
-        counts[isAnswer ? 'completed' : 'failed']++
-        await (isAnswer ? output : error).append([Buffer.from(`${body}\n`)])
+        counts[code === null ? 'completed' : 'failed']++
+        if (code !== null) {
+          const kind = failures.get(code)
+          failures.set(code, kind ? { ...kind, count: kind.count + 1 } : failureKind({ ...line, code }, 1))
+        }
+        await (code === null ? output : error).append([Buffer.from(`${body}\n`)])
       }
     }
     return {
       state: ending,
       counts,
+      failures: [...failures.values()].toSorted((one, other) => other.count - one.count),
       output: await stored(parts, batch, 'output', output),
       error: await stored(parts, batch, 'error', error),
       at: clock.now(),
@@ -66,13 +73,20 @@ async function* rangesOf({ store }: AssemblyParts, batchId: string): AsyncGenera
   }
 }
 
+interface ResultLine {
+  readonly line: number
+  /** Why it failed; null if it has its answer. */
+  readonly code: string | null
+  readonly body: string
+}
+
 /** One for each line of the range, in order. */
 async function resultLines(
   parts: AssemblyParts,
   batch: ClaimedBatch,
   range: LineRange,
   ending: BatchEnding,
-): Promise<readonly { readonly isAnswer: boolean; readonly body: string }[]> {
+): Promise<readonly ResultLine[]> {
   const results = await parts.store.results(batch.id, range)
   const kept = await billedResults(
     parts,
@@ -86,12 +100,15 @@ async function resultLines(
     const found = final.get(number)
     if (found) return toLine(found)
     const { customId } = readLine(bytes ?? Buffer.alloc(0), batch.endpoint)
-    return { isAnswer: false, body: unansweredLine({ batchId: batch.id, line: number, customId }, unanswered[ending]) }
+    const error = unanswered[ending]
+    const body = unansweredLine({ batchId: batch.id, line: number, customId }, error)
+    return { line: number, code: error.code, body }
   })
 }
 
-const toLine = ({ state, body }: { readonly state: string; readonly body: string }) => ({
-  isAnswer: state !== 'failed',
+const toLine = ({ line, state, errorCode, body }: LineResult & { readonly body: string }): ResultLine => ({
+  line,
+  code: state === 'failed' ? (errorCode ?? 'unknown') : null,
   body,
 })
 

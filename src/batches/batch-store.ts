@@ -1,3 +1,4 @@
+import type { PicoAud } from '../shared/money/money.ts'
 import type { StoredFile } from './file-store.ts'
 
 /** `validating`, `in_progress`, `cancelling` and `finalizing` are followed by others; the rest are final. */
@@ -21,6 +22,8 @@ export interface Batch {
   /** As the lines name it: below /v1. */
   readonly endpoint: string
   readonly inputFileId: string
+  /** The name of the input file; null if it has been deleted. */
+  readonly filename: string | null
   readonly inputBytes: number
   readonly place: string
   readonly completionWindow: string
@@ -30,6 +33,8 @@ export interface Batch {
   readonly ending: BatchEnding | null
   readonly counts: LineCounts
   readonly errors: BatchErrors | null
+  /** null until it has ended: then they are counted. */
+  readonly failures: readonly FailureKind[] | null
   readonly pause: BatchPause | null
   readonly outputFileId: string | null
   readonly errorFileId: string | null
@@ -45,6 +50,25 @@ export interface LineCounts {
   readonly total: number
   readonly completed: number
   readonly failed: number
+}
+
+/** The lines that failed for the same reason. */
+export interface FailureKind {
+  readonly code: string
+  readonly count: number
+  /** The first of them. */
+  readonly line: number
+  readonly customId: string
+  readonly message: string
+}
+
+/** What the lines of a batch have come to so far. */
+export interface BatchProgress {
+  /** The lines that have ended since the time in question. */
+  readonly endedLines: number
+  /** What they cost. */
+  readonly amount: PicoAud
+  readonly failures: readonly FailureKind[]
 }
 
 /** What is wrong with a batch or its input file. */
@@ -95,6 +119,8 @@ export interface LineResult {
   readonly requestId: string
   /** Whose journal has the row of the request. */
   readonly owner: string
+  /** Why it failed. */
+  readonly errorCode: string | null
 }
 
 export interface WrittenResult extends LineResult {
@@ -118,7 +144,8 @@ export type NewBatch = Pick<
 >
 
 export interface BatchQuery {
-  readonly workspaceId: string
+  /** undefined: of all workspaces. */
+  readonly workspaceId: string | undefined
   /** The last batch of the page before. */
   readonly after?: Pick<Batch, 'createdAt' | 'id'> | undefined
   readonly limit: number
@@ -128,6 +155,7 @@ export interface BatchQuery {
 export interface BatchEnd {
   readonly state: BatchEnding
   readonly counts: LineCounts
+  readonly failures: readonly FailureKind[]
   readonly output: StoredFile | undefined
   readonly error: StoredFile | undefined
   readonly at: number
@@ -161,9 +189,9 @@ export interface LineStore {
   /** The results of these lines, in order. */
   results(batchId: string, range: LineRange): Promise<readonly (LineResult & { readonly body: string })[]>
   /** For each result, whether it was written: not if the range has been claimed again. */
-  writeResults(results: readonly WrittenResult[]): Promise<readonly boolean[]>
+  writeResults(results: readonly WrittenResult[], at: number): Promise<readonly boolean[]>
   /** A stored result becomes final, if it is of the same request. */
-  completeResults(results: readonly Pick<WrittenResult, 'range' | 'line' | 'requestId'>[]): Promise<void>
+  completeResults(results: readonly Pick<WrittenResult, 'range' | 'line' | 'requestId'>[], at: number): Promise<void>
 }
 
 /**
@@ -172,13 +200,16 @@ export interface LineStore {
  */
 export interface BatchStore extends LineStore {
   createBatch(batch: NewBatch): Promise<void>
-  batch(workspaceId: string, id: string): Promise<Batch | undefined>
+  /** undefined as the workspace: of any. */
+  batch(workspaceId: string | undefined, id: string): Promise<Batch | undefined>
   /** A page of batches, the newest first. */
   batches(query: BatchQuery): Promise<readonly Batch[]>
+  /** Reads no more than the rows and results of this batch. */
+  batchProgress(id: string, since: number): Promise<BatchProgress>
   /** How many lines the unfinished batches of a workspace have. */
   queuedLines(workspaceId: string): Promise<number>
   /** Has no effect on a batch that is being finalized or has ended. */
-  cancelBatch(workspaceId: string, id: string, now: number): Promise<void>
+  cancelBatch(workspaceId: string | undefined, id: string, now: number): Promise<void>
   isFileInUse(fileId: string): Promise<boolean>
   /** Ends all claims. Only for a process that is alone. */
   freeClaims(): Promise<void>

@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { ApiError } from '../shared/errors.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import { assemble, type AssemblyParts } from './assemble.ts'
-import type { Batch, BatchErrors, ClaimedBatch, LineRange } from './batch-store.ts'
+import type { Batch, BatchErrors, BatchProgress, BatchStore, ClaimedBatch, LineRange } from './batch-store.ts'
 import { pathBelowV1, fileLines } from './lines.ts'
 import { openPoll } from './poll.ts'
+import { linePaceOf, RECENT_MS, type LinePace } from './line-pace.ts'
 import { openRunner, type RunnerParts } from './runner.ts'
 import { validateLines } from './validate.ts'
 
@@ -12,6 +13,8 @@ export interface BatchesParts extends RunnerParts, AssemblyParts {
   readonly maxLines: number
   readonly maxQueuedLines: number
   readonly retentionDays: number
+  /** With a connection of its own, so that no progress that is shown delays the ledger. */
+  readonly reader: Pick<BatchStore, 'batchProgress'>
   /** No other process uses the store. */
   readonly isAlone: boolean
 }
@@ -26,16 +29,18 @@ export interface NewBatchRequest {
 export interface Batches {
   /** Throws if the file cannot be the input of a batch, or the workspace has too many lines waiting. */
   create(caller: Caller, request: NewBatchRequest): Promise<Batch>
-  /** Throws `not_found`. */
-  batch(workspaceId: string, id: string): Promise<Batch>
+  /** Throws `not_found`. undefined as the workspace, here and below: of any. */
+  batch(workspaceId: string | undefined, id: string): Promise<Batch>
+  /** What its lines have come to so far, and how fast they go. */
+  progress(batch: Batch): Promise<Pick<BatchProgress, 'amount' | 'failures'> & LinePace>
   /** `after` is the id of the last batch of the page before. */
   list(query: {
-    readonly workspaceId: string
+    readonly workspaceId: string | undefined
     readonly after?: string | undefined
     readonly limit: number
   }): Promise<{ readonly batches: readonly Batch[]; readonly hasMore: boolean }>
   /** Throws `conflict` if the batch has ended. */
-  cancel(workspaceId: string, id: string): Promise<Batch>
+  cancel(workspaceId: string | undefined, id: string): Promise<Batch>
   close(): Promise<void>
 }
 
@@ -147,7 +152,7 @@ export function openBatches(parts: BatchesParts): Batches {
     await store.failBatch(batch, errors, clock.now())
   }
 
-  async function batchOf(workspaceId: string, id: string): Promise<Batch> {
+  async function batchOf(workspaceId: string | undefined, id: string): Promise<Batch> {
     const found = await store.batch(workspaceId, id)
     if (found) return found
     throw new ApiError('not_found', 'There is no such batch. It may have been deleted after its retention.', {
@@ -194,6 +199,12 @@ export function openBatches(parts: BatchesParts): Batches {
       return batchOf(workspace.id, id)
     },
     batch: batchOf,
+    async progress(batch) {
+      const now = clock.now()
+      const since = Math.max(now - RECENT_MS, batch.inProgressAt ?? 0)
+      const { endedLines, amount, failures } = await parts.reader.batchProgress(batch.id, since)
+      return { amount, failures: batch.failures ?? failures, ...linePaceOf(batch, endedLines, since, now) }
+    },
     async list({ workspaceId, after, limit }) {
       const last = after === undefined ? undefined : await batchOf(workspaceId, after)
       const found = await store.batches({ workspaceId, after: last, limit: limit + 1 })

@@ -1,4 +1,5 @@
 import type { ApiError } from '../shared/errors.ts'
+import type { FailureKind } from './batch-store.ts'
 
 /** Lines of output and error files, as OpenAI writes them. */
 
@@ -31,6 +32,21 @@ export function unansweredLine(
     response: null,
     error: { code, message },
   })
+}
+
+/** Lines that failed for the same reason, with the first of them as the error file has it. */
+export function failureKind(
+  { code, line, body }: { readonly code: string; readonly line: number; readonly body: string },
+  count: number,
+): FailureKind {
+  const { custom_id: customId, response, error } = JSON.parse(body) as FailedLine
+  return { code, count, line, customId, message: (response?.body.error ?? error)?.message ?? '' }
+}
+
+interface FailedLine {
+  readonly custom_id: string
+  readonly response: { readonly body: { readonly error?: { readonly message?: string } } } | null
+  readonly error: { readonly message: string } | null
 }
 
 /** Line ends in JSON are only between its values. */

@@ -1,3 +1,4 @@
+import type { Clock } from '../shared/clock.ts'
 import type { BatchStore, WrittenResult } from './batch-store.ts'
 
 /** Writes the results of lines that end at about the same time in one transaction. */
@@ -16,10 +17,10 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-export function resultWriter(store: Pick<BatchStore, 'writeResults' | 'completeResults'>): ResultWriter {
-  const writing = inTurn(store.writeResults)
+export function resultWriter(store: Pick<BatchStore, 'writeResults' | 'completeResults'>, clock: Clock): ResultWriter {
+  const writing = inTurn((results) => store.writeResults(results, clock.now()))
   const completing = inTurn(async (results) => {
-    await store.completeResults(results)
+    await store.completeResults(results, clock.now())
     return results.map(() => true)
   })
   return { write: writing, complete: async (result) => void (await completing(result)) }

@@ -151,6 +151,7 @@ function resultOf(
     state: 'stored',
     requestId,
     owner,
+    errorCode: null,
     body: answeredLine(line, { status: 200, requestId, body }),
   }
 }
@@ -173,7 +174,15 @@ async function writeFailure(parts: LineParts, line: RunningLine, requestId: stri
   const { customId, url } = readLine(line.bytes, batch.endpoint)
   const body = JSON.stringify(parts.endpoints.errorBody(url, error, requestId))
   const text = answeredLine({ batchId: batch.id, line: number, customId }, { status: error.status, requestId, body })
-  await written(parts, line, { range, line: number, state: 'failed', requestId, owner: parts.owner, body: text })
+  await written(parts, line, {
+    range,
+    line: number,
+    state: 'failed',
+    requestId,
+    owner: parts.owner,
+    errorCode: error.code,
+    body: text,
+  })
 }
 
 async function written(parts: LineParts, line: RunningLine, result: WrittenResult): Promise<void> {

@@ -221,7 +221,12 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     const results = await store.results(range.batchId, range)
     const kept = results.filter(({ state }) => state === 'stored')
     const billed = await billedResults(parts, kept)
-    if (billed.length > 0) await store.completeResults(billed.map((it) => ({ ...it, range })))
+    if (billed.length > 0) {
+      await store.completeResults(
+        billed.map((it) => ({ ...it, range })),
+        clock.now(),
+      )
+    }
     return new Set([...results.filter(({ state }) => state !== 'stored'), ...billed].map(({ line }) => line))
   }
 

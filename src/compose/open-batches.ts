@@ -77,11 +77,12 @@ export function openBatchRunner({ config, clock, opened, telemetry, settings }: 
   const batches = openBatches({
     ...config.batches,
     store,
+    reader: readStore,
     files: parts.batchFiles,
     spool: parts.spool,
     clock,
     endpoints,
-    writer: resultWriter(store),
+    writer: resultWriter(store, clock),
     memory,
     owner: journal?.owner ?? '',
     isAlone: journal === undefined,

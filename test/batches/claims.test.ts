@@ -58,6 +58,7 @@ for (const adapter of storeAdapters) {
       state,
       requestId: `r-${line}`,
       owner: '',
+      errorCode: null,
       body: '{}',
     })
 
@@ -70,10 +71,10 @@ for (const adapter of storeAdapters) {
       assert.equal(ranges.length, 2)
       assert.ok(await claim(stores[1], await batchWith('ws_2', 1), 9), 'another workspace has its own limit')
       const [range] = ranges
-      await stores[0].writeResults([
-        result(range!, range!.firstLine, 'failed'),
-        result(range!, range!.firstLine + 1, 'stored'),
-      ])
+      await stores[0].writeResults(
+        [result(range!, range!.firstLine, 'failed'), result(range!, range!.firstLine + 1, 'stored')],
+        9,
+      )
       assert.equal(await claim(stores[1], two, 10), undefined, 'a stored answer is not final')
       assert.ok(await claim(stores[1], two, 11))
       assert.equal(await claim(stores[1], two, 11), undefined)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Errors } from 'typebox/schema'
 import { errorTable } from '../../src/shared/errors.ts'
+import { chatLine, sdkOf, submit } from '../support/batches.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { copyToLastMonth, lastMonth, useLastMonth } from '../support/last-month.ts'
 import {
@@ -30,6 +31,8 @@ let requestId: string
 let keyId: string
 let sessionId: string
 let replica: string
+/** Of a batch that was cancelled. */
+let batchId: string
 /** Of an e-mail that could not be sent. */
 let deliveryId: string
 
@@ -53,6 +56,9 @@ before(async () => {
   })
   const sessions = (await (await weir.admin('GET', '/admin/v1/sessions')).json()) as { data: { id: string }[] }
   sessionId = sessions.data[0]?.id ?? assert.fail('no session')
+  const lines = Array.from({ length: 500 }, (_, index) => chatLine(index))
+  batchId = (await submit(sdkOf(weir), lines)).id
+  await sdkOf(weir).batches.cancel(batchId)
   const replicas = (await (await weir.admin('GET', '/admin/v1/replicas')).json()) as { answered_by: string }
   replica = replicas.answered_by
   const tested = await weir.admin('POST', '/admin/v1/alerts/endpoints/mailto:a@b.example/test')
@@ -175,6 +181,9 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'get /metrics' },
   { operation: 'patch /admin/v1/keys/{id}', path: () => `/admin/v1/keys/${keyId}`, body: { name: 'website' } },
   { operation: 'delete /admin/v1/keys/{id}', path: () => `/admin/v1/keys/${keyId}` },
+  { operation: 'get /admin/v1/batches' },
+  { operation: 'get /admin/v1/batches/{id}', path: () => `/admin/v1/batches/${batchId}` },
+  { operation: 'post /admin/v1/batches/{id}/cancel', path: () => `/admin/v1/batches/${batchId}/cancel` },
   { operation: 'get /admin/v1/sessions' },
   { operation: 'delete /admin/v1/sessions/{id}', path: () => `/admin/v1/sessions/${sessionId}` },
   { operation: 'post /admin/v1/engines/drain', body: { url: engine.url } },

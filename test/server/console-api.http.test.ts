@@ -87,6 +87,7 @@ describe('the API of the console', () => {
       '/reports/month': '/reports/month',
       '/requests': '/requests?limit=3',
       '/invoices': '/invoices',
+      '/batches': '/batches',
       '/public-models': '/public-models',
     }
     const reads = operationsOf(document).filter(

@@ -48,6 +48,7 @@ const released: Readonly<Record<string, string>> = {
   '0028-stored-files.sql': '36ba3fc7fe8996dbf872feb1ec54f626f01fa578ad4dc5ae33134ba8b379586c',
   '0029-batches.sql': '57e3152ccedc1d60b5f5bd36d10b5ea3440644be22d6ca38a960e65c831d370d',
   '0030-service-tier.sql': '8d7055cd62e47dfeec513dbdc004ec9db83dc9b31cd27932f3b174c8d64b65c1',
+  '0031-batch-progress.sql': 'ffddc1a37540dae54395122a5237b5f7284733e2d8bfd6e6c78273c359d751ef',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

@@ -47,6 +47,7 @@ const released: Readonly<Record<string, string>> = {
   '0020-stored-files.sql': '3d467b2c78ba68fafdfb720cb30263ba133dd167077b6e67aa90083c57507dc9',
   '0021-batches.sql': '90237a302ca0dae2647453b9aec28ca5cad6b9d72359a8690d7b5b87445720f2',
   '0022-service-tier.sql': '0d6e09cde51ac1a8629a62c4edfa20bdd16325203c9081ee54221022aa7203e9',
+  '0023-batch-progress.sql': 'f2ef98de06b543e843664c5a0ef5a012488f552af84812ec3d230bd8888fcb9e',
 }
 
 describe('PostgreSQL behind the store', () => {

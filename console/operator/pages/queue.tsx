@@ -45,13 +45,13 @@ export function QueuePage() {
             <div class="charts">
               <Chart
                 title="Requests"
-                summary={`${count(now.in_flight_requests)} in flight of ${count(now.limits.max_concurrent_requests)}, ${count(now.queue_depth)} waiting.${now.queue_depth === 0 ? '' : ` The oldest has waited ${milliseconds(now.oldest_wait_ms)}.`}`}
+                summary={`${count(online(now))} in flight of ${count(now.limits.max_concurrent_requests)}, ${count(now.queue_depth)} waiting.${now.queue_depth === 0 ? '' : ` The oldest has waited ${milliseconds(now.oldest_wait_ms)}.`} Batches: ${count(now.batch.in_flight_requests)} in flight, ${count(now.batch.queue_depth)} waiting.`}
                 times={times}
                 unit="second"
                 kind="lines"
                 measure={counts}
                 lines={[
-                  { title: 'in flight', values: values((it) => it.in_flight_requests) },
+                  { title: 'in flight', values: values(online) },
                   { title: 'waiting', values: values((it) => it.queue_depth) },
                   { title: 'batch in flight', values: values((it) => it.batch.in_flight_requests) },
                   { title: 'batch waiting', values: values((it) => it.batch.queue_depth) },
@@ -64,7 +64,10 @@ export function QueuePage() {
                 unit="second"
                 kind="lines"
                 measure={counts}
-                lines={[{ title: 'committed', values: values((it) => it.committed_tokens) }]}
+                lines={[
+                  { title: 'committed', values: values((it) => it.committed_tokens) },
+                  { title: 'of batches', values: values((it) => it.batch.committed_tokens) },
+                ]}
               />
               <Chart
                 title="Wait"
@@ -90,6 +93,9 @@ export function QueuePage() {
     </>
   )
 }
+
+/** Without batch work. */
+const online = ({ in_flight_requests: all, batch }: Lane): number => all - batch.in_flight_requests
 
 /** The lane of reserved capacity has the workspace after its model. */
 const modelOf = (lane: string): string => lane.split('@')[0] ?? lane

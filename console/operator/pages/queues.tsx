@@ -12,7 +12,7 @@ export function QueuesPage() {
     <>
       <PageHead
         title="Queues"
-        about="Every lane, live. Median and 95 % are of the requests that were admitted in the last five minutes."
+        about="Every lane, live. Batch work has a column of its own: all others are of online requests. Waits are of those that were admitted in the last five minutes."
       />
       <Stale is={isStale} />
       {sample === undefined ? (
@@ -41,15 +41,19 @@ const columns = [
   {
     title: 'In flight',
     isNumber: true,
-    cell: ({ in_flight_requests: value, limits }: Lane) => (
-      <Used value={value} max={limits.max_concurrent_requests} label="In flight of the most" />
+    cell: ({ in_flight_requests: value, batch, limits }: Lane) => (
+      <Used
+        value={value - batch.in_flight_requests}
+        max={limits.max_concurrent_requests}
+        label="In flight of the most"
+      />
     ),
   },
   {
-    title: 'Committed tokens',
+    title: 'Tokens',
     isNumber: true,
-    cell: ({ committed_tokens: value, limits }: Lane) => (
-      <Used value={value} max={limits.token_budget} label="Committed tokens of the budget" />
+    cell: ({ committed_tokens: value, batch, limits }: Lane) => (
+      <Used value={value - batch.committed_tokens} max={limits.token_budget} label="Committed tokens of the budget" />
     ),
   },
   {
@@ -64,16 +68,25 @@ const columns = [
     isNumber: true,
     cell: ({ queue_depth: waiting, oldest_wait_ms: oldest }: Lane) => (waiting === 0 ? '–' : milliseconds(oldest)),
   },
-  { title: 'Wait, median', isNumber: true, cell: (lane: Lane) => wait(lane.wait_ms_p50) },
-  { title: 'Wait, 95 %', isNumber: true, cell: (lane: Lane) => wait(lane.wait_ms_p95) },
+  {
+    title: 'Median, 95 %',
+    isNumber: true,
+    cell: ({ wait_ms_p50: median, wait_ms_p95: most }: Lane) =>
+      median === null || most === null ? '–' : `${milliseconds(median)}, ${milliseconds(most)}`,
+  },
   // Last, because it is empty in most lanes.
-  { title: 'Batch', isNumber: true, cell: ({ batch }: Lane) => batchWork(batch) },
+  { title: 'Batch', isNumber: true, cell: ({ batch }: Lane) => <BatchWork of={batch} /> },
 ]
 
-const batchWork = ({ in_flight_requests: running, queue_depth: waiting }: Lane['batch']): string =>
-  running + waiting === 0 ? '–' : `${count(running)} + ${count(waiting)} waiting`
-
-const wait = (ms: number | null): string => (ms === null ? '–' : milliseconds(ms))
+function BatchWork({ of: { in_flight_requests: running, queue_depth: waiting } }: { of: Lane['batch'] }) {
+  if (running + waiting === 0) return <>–</>
+  return (
+    <>
+      {count(running)} in flight
+      <div class="small soft">{count(waiting)} waiting</div>
+    </>
+  )
+}
 
 function Used({ value, max, label }: { value: number; max: number; label: string }) {
   return (

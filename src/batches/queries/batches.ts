@@ -10,17 +10,19 @@ import {
 } from '../../store/database.ts'
 import type { Batch, BatchEnding, BatchState, BatchStore, ClaimedBatch } from '../batch-store.ts'
 import { lineQueries } from './lines.ts'
+import { progressQuery } from './progress.ts'
 import { ADD_FILE, fileValues } from './stored-files.ts'
 
 const NEW_COLUMNS =
   'id, workspace_id, key_id, endpoint, input_file_id, input_bytes, place, completion_window, metadata, created_at, expires_at'
-const COLUMNS = `${NEW_COLUMNS}, state, ending, lines, errors, pause, output_file_id, error_file_id, in_progress_at, finalizing_at,
+const COLUMNS = `${NEW_COLUMNS}, state, ending, lines, errors, failures, pause, output_file_id, error_file_id, in_progress_at, finalizing_at,
   cancelling_at, ended_at, claims`
 
 const countOf = (state: 'completed' | 'failed'): string => `CASE WHEN ended_at IS NULL
     THEN (SELECT count(*) FROM batch_results WHERE batch_id = batches.id AND batch_results.state = '${state}')
     ELSE ${state}_lines END AS ${state}`
-const WITH_COUNTS = `${COLUMNS}, ${countOf('completed')}, ${countOf('failed')}`
+const FILENAME = '(SELECT filename FROM stored_files WHERE id = batches.input_file_id) AS filename'
+const WITH_COUNTS = `${COLUMNS}, ${countOf('completed')}, ${countOf('failed')}, ${FILENAME}`
 
 const UNFINISHED = `state IN ('validating', 'in_progress', 'cancelling', 'finalizing')`
 const QUEUED_LINES = `SELECT coalesce(sum(lines), 0) AS lines FROM batches WHERE workspace_id = ? AND ${UNFINISHED}`
@@ -43,6 +45,7 @@ export function batchQueries(database: Database): BatchStore {
 
   return {
     ...lineQueries(database),
+    batchProgress: progressQuery(database),
     async createBatch(it) {
       await writeOne(
         database,
@@ -62,16 +65,18 @@ export function batchQueries(database: Database): BatchStore {
       )
     },
     async batch(workspaceId, id) {
-      const sql = `SELECT ${WITH_COUNTS} FROM batches WHERE id = ? AND workspace_id = ?`
-      const [row] = await readRows(database, sql, id, workspaceId)
+      const whose = inWorkspace(workspaceId)
+      const sql = `SELECT ${WITH_COUNTS} FROM batches WHERE id = ? AND ${whose.condition}`
+      const [row] = await readRows(database, sql, id, ...whose.values)
       return row && toBatch(row)
     },
     async batches({ workspaceId, after, limit }) {
+      const whose = inWorkspace(workspaceId)
       const rows = await readRows(
         database,
-        `SELECT ${WITH_COUNTS} FROM batches WHERE workspace_id = ? ${after ? 'AND (created_at, id) < (?, ?)' : ''}
+        `SELECT ${WITH_COUNTS} FROM batches WHERE ${whose.condition} ${after ? 'AND (created_at, id) < (?, ?)' : ''}
          ORDER BY created_at DESC, id DESC LIMIT ?`,
-        workspaceId,
+        ...whose.values,
         ...(after ? [after.createdAt, after.id] : []),
         limit,
       )
@@ -81,15 +86,17 @@ export function batchQueries(database: Database): BatchStore {
       const [row] = await readRows(database, QUEUED_LINES, workspaceId)
       return Number(row?.['lines'])
     },
-    cancelBatch: (workspaceId, id, now) =>
-      writeOne(
+    cancelBatch: (workspaceId, id, now) => {
+      const whose = inWorkspace(workspaceId)
+      return writeOne(
         database,
         `UPDATE batches SET state = 'cancelling', ending = 'cancelled', cancelling_at = ?, claims = claims + 1, lease_until = 0
-         WHERE id = ? AND workspace_id = ? AND state IN ('validating', 'in_progress')`,
+         WHERE id = ? AND ${whose.condition} AND state IN ('validating', 'in_progress')`,
         now,
         id,
-        workspaceId,
-      ),
+        ...whose.values,
+      )
+    },
     async isFileInUse(fileId) {
       const sql = `SELECT 1 AS used FROM batches WHERE input_file_id = ? AND ${UNFINISHED} LIMIT 1`
       return (await readRows(database, sql, fileId)).length > 0
@@ -152,7 +159,7 @@ export function batchQueries(database: Database): BatchStore {
         now,
         id,
       ),
-    endBatch: async ({ id, claims }, { state, counts, output, error, at }) => {
+    endBatch: async ({ id, claims }, { state, counts, failures, output, error, at }) => {
       const files = [output, error].filter((it) => it !== undefined)
       const isClaimed = 'EXISTS (SELECT 1 FROM batches WHERE id = ? AND claims = ?)'
       await transacted(
@@ -162,12 +169,13 @@ export function batchQueries(database: Database): BatchStore {
           files.map((file) => [...fileValues(file), id, claims]),
         ),
         command(
-          `UPDATE batches SET state = ?, completed_lines = ?, failed_lines = ?, lines = ?, output_file_id = ?, error_file_id = ?,
-             ended_at = ?, pause = NULL, lease_until = 0 WHERE id = ? AND claims = ?`,
+          `UPDATE batches SET state = ?, completed_lines = ?, failed_lines = ?, lines = ?, failures = ?, output_file_id = ?,
+             error_file_id = ?, ended_at = ?, pause = NULL, lease_until = 0 WHERE id = ? AND claims = ?`,
           state,
           counts.completed,
           counts.failed,
           counts.total,
+          JSON.stringify(failures),
           output?.id ?? null,
           error?.id ?? null,
           at,
@@ -213,6 +221,9 @@ export function batchQueries(database: Database): BatchStore {
   }
 }
 
+const inWorkspace = (id: string | undefined): { readonly condition: string; readonly values: readonly string[] } =>
+  id === undefined ? { condition: 'true', values: [] } : { condition: 'workspace_id = ?', values: [id] }
+
 const numberOf = (row: Row, column: string): number | null => (row[column] === null ? null : Number(row[column]))
 const textOf = (row: Row, column: string): string | null => row[column] as string | null
 const jsonOf = (row: Row, column: string): unknown => JSON.parse(textOf(row, column) ?? 'null')
@@ -224,6 +235,7 @@ function toBatch(row: Row): Batch {
     keyId: String(row['key_id']),
     endpoint: String(row['endpoint']),
     inputFileId: String(row['input_file_id']),
+    filename: (row['filename'] ?? null) as string | null,
     inputBytes: Number(row['input_bytes']),
     place: String(row['place']),
     completionWindow: String(row['completion_window']),
@@ -236,6 +248,7 @@ function toBatch(row: Row): Batch {
       failed: Number(row['failed'] ?? 0),
     },
     errors: jsonOf(row, 'errors') as Batch['errors'],
+    failures: jsonOf(row, 'failures') as Batch['failures'],
     pause: jsonOf(row, 'pause') as Batch['pause'],
     outputFileId: textOf(row, 'output_file_id'),
     errorFileId: textOf(row, 'error_file_id'),

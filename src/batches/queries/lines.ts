@@ -119,7 +119,7 @@ export function lineQueries(database: Database): LineStore {
     async results(batchId, { firstLine, lines }) {
       const rows = await readRows(
         database,
-        `SELECT line, state, request_id, owner, body FROM batch_results
+        `SELECT line, state, request_id, owner, error_code, body FROM batch_results
          WHERE batch_id = ? AND line >= ? AND line < ? ORDER BY line`,
         batchId,
         firstLine,
@@ -127,21 +127,25 @@ export function lineQueries(database: Database): LineStore {
       )
       return rows.map(toResult)
     },
-    async writeResults(results) {
+    async writeResults(results, at) {
       const written = await transacted(
         database,
-        ...results.map(({ range, line, state, requestId, owner, body }) =>
+        ...results.map(({ range, line, state, requestId, owner, errorCode, body }) =>
           query(
-            `INSERT INTO batch_results (batch_id, line, state, request_id, owner, body) SELECT batch_id, ?, ?, ?, ?, ?
+            `INSERT INTO batch_results (batch_id, line, state, request_id, owner, error_code, ended_at, body)
+             SELECT batch_id, ?, ?, ?, ?, ?, ?, ?
              FROM (
                SELECT batch_id FROM batch_ranges WHERE batch_id = ? AND first_line = ? AND claims = ? ${forShare}
              ) AS claimed WHERE true ON CONFLICT (batch_id, line) DO UPDATE SET state = excluded.state, request_id = excluded.request_id,
-               owner = excluded.owner, body = excluded.body WHERE batch_results.state = 'stored'
+               owner = excluded.owner, error_code = excluded.error_code, ended_at = excluded.ended_at, body = excluded.body
+             WHERE batch_results.state = 'stored'
              RETURNING line`,
             line,
             state,
             requestId,
             owner,
+            errorCode,
+            state === 'stored' ? 0 : at,
             body,
             range.batchId,
             range.firstLine,
@@ -151,12 +155,13 @@ export function lineQueries(database: Database): LineStore {
       )
       return written.map(({ length }) => length === 1)
     },
-    completeResults: async (results) => {
+    completeResults: async (results, at) => {
       await transacted(
         database,
         commandForEach(
-          `UPDATE batch_results SET state = 'completed' WHERE batch_id = ? AND line = ? AND request_id = ? AND state = 'stored'`,
-          results.map(({ range, line, requestId }) => [range.batchId, line, requestId]),
+          `UPDATE batch_results SET state = 'completed', ended_at = ?
+           WHERE batch_id = ? AND line = ? AND request_id = ? AND state = 'stored'`,
+          results.map(({ range, line, requestId }) => [at, range.batchId, line, requestId]),
         ),
       )
     },
@@ -182,6 +187,7 @@ function toResult(row: Row): LineResult & { readonly body: string } {
     state: String(row['state']) as LineResult['state'],
     requestId: String(row['request_id']),
     owner: String(row['owner']),
+    errorCode: row['error_code'] as string | null,
     body: String(row['body']),
   }
 }

@@ -4,7 +4,7 @@ import { nullable } from '../../server/common-schema.ts'
 import { readSmallBody } from '../../server/console/session-route.ts'
 import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
 import { jsonResponse } from '../../server/route.ts'
-import type { Batch, BatchEnding } from '../batch-store.ts'
+import type { Batch, BatchEnding, BatchErrors } from '../batch-store.ts'
 import { COMPLETION_WINDOW, type Batches } from '../batches.ts'
 
 /** The batches of a workspace, as the SDKs of OpenAI use them. */
@@ -13,7 +13,7 @@ export interface BatchesRouteParts {
   readonly batches: Batches
 }
 
-const EXAMPLE_ID = 'batch_5f0c1b2a3d4e5f6a7b8c9d0e'
+export const EXAMPLE_ID = 'batch_5f0c1b2a3d4e5f6a7b8c9d0e'
 const EXAMPLE_SECONDS = 1_763_244_245
 
 const seconds = (description: string) => nullable(Type.Integer(), `${description} Unix seconds.`)
@@ -23,7 +23,7 @@ const metadataSchema = Type.Object(
   { maxProperties: 16, propertyNames: { maxLength: 64 }, additionalProperties: Type.String({ maxLength: 512 }) },
 )
 
-const batchSchema = Type.Object({
+export const batchSchema = Type.Object({
   id: Type.String({ example: EXAMPLE_ID }),
   object: Type.Literal('batch'),
   endpoint: Type.String({ example: '/v1/chat/completions' }),
@@ -101,7 +101,7 @@ const newBatchSchema = Type.Object({
   metadata: Type.Optional(nullable(metadataSchema)),
 })
 
-const parameters = { id: { description: 'The id of a batch.', example: EXAMPLE_ID } }
+export const parameters = { id: { description: 'The id of a batch.', example: EXAMPLE_ID } }
 const everyMember = ['member', 'workspace_admin'] as const
 
 export function batchRoutes({ batches }: BatchesRouteParts): readonly KeyRoute[] {
@@ -202,11 +202,7 @@ function batchView(batch: Batch): object {
     id: batch.id,
     object: 'batch',
     endpoint: batch.endpoint,
-    errors: errors && {
-      object: 'list',
-      count: errors.count,
-      data: errors.data.map(({ code, message, param, line }) => ({ code, message, param, line: line ?? null })),
-    },
+    errors: errors && errorsView(errors),
     input_file_id: batch.inputFileId,
     completion_window: batch.completionWindow,
     status: state,
@@ -226,3 +222,9 @@ function batchView(batch: Batch): object {
     metadata: batch.metadata,
   }
 }
+
+export const errorsView = ({ count, data }: BatchErrors): object => ({
+  object: 'list',
+  count,
+  data: data.map(({ code, message, param, line }) => ({ code, message, param, line: line ?? null })),
+})

@@ -6,6 +6,7 @@ import { healthRoutes } from '../../operate/routes/health.ts'
 import type { OpenRoute } from '../route.ts'
 import { alertRoutes, type AlertsParts } from '../../alerts/routes/alerts.ts'
 import { auditRoutes, type AuditParts } from '../../operate/audit/routes/audit.ts'
+import { operatorBatchRoutes, type OperatorBatchesParts } from '../../batches/routes/operator-batches.ts'
 import { catalogRoutes, type CatalogParts } from '../../catalog/routes/catalog.ts'
 import { adminDescription } from './admin-description.ts'
 import { engineRoutes, type EnginesParts } from '../../engines/routes/engines.ts'
@@ -43,6 +44,7 @@ export interface AdminRouteParts
     EnginesParts,
     LocalModelsParts,
     QueuesParts,
+    OperatorBatchesParts,
     ReplicasParts,
     Pick<UsageParts, 'refusals'>,
     OperatorHealthParts,
@@ -72,6 +74,7 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     ...engineRoutes(parts),
     ...localModelRoutes(parts),
     ...queueRoutes(parts),
+    ...operatorBatchRoutes(parts),
     ...replicaRoutes(parts),
     ...laneLimitsRoutes(parts),
     ...reportRoutes(parts),

@@ -3,6 +3,8 @@ import type { SessionRoute } from '../console/session-route.ts'
 import { openApiDocument } from '../openapi.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
 import { consoleDescription } from './console-description.ts'
+import type { BatchesRouteParts } from '../../batches/routes/batches.ts'
+import { consoleBatchRoutes } from '../../batches/routes/console-batches.ts'
 import { consoleInvoiceRoutes, type ConsoleInvoicesParts } from '../../billing/invoices/routes/console-invoices.ts'
 import { consoleKeyRoutes, type ConsoleKeysParts } from '../../workspaces/keys/routes/console-keys.ts'
 import { consoleLiveRoutes, type ConsoleLiveParts } from '../../queue/routes/console-live.ts'
@@ -19,6 +21,7 @@ export interface ConsoleParts
     ConsoleReportsParts,
     ConsoleInvoicesParts,
     ConsoleLiveParts,
+    BatchesRouteParts,
     PublicModelsParts {
   /** undefined: no identity provider is configured. */
   readonly signIn?: SignIn | undefined
@@ -32,6 +35,7 @@ export function consoleRoutes(parts: ConsoleParts): readonly (OpenRoute | Sessio
     ...consoleKeyRoutes(parts),
     ...consoleReportRoutes(parts),
     ...consoleInvoiceRoutes(parts),
+    ...consoleBatchRoutes(parts),
     ...consoleLiveRoutes(parts),
     publicModelsRoute(parts),
   ]

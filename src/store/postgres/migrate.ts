@@ -31,6 +31,7 @@ export const postgresSteps = [
   '0020-stored-files.sql',
   '0021-batches.sql',
   '0022-service-tier.sql',
+  '0023-batch-progress.sql',
 ] as const
 
 export const readPostgresStep = (step: string): string =>

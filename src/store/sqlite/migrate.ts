@@ -37,6 +37,7 @@ export const sqliteSteps = [
   '0028-stored-files.sql',
   '0029-batches.sql',
   '0030-service-tier.sql',
+  '0031-batch-progress.sql',
 ] as const
 
 export const readSqliteStep = (step: string): string =>
