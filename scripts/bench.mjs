@@ -20,6 +20,7 @@ const benches = {
   growth: 'growth.ts',
   start: 'start.ts',
   overload: 'overload.ts',
+  batches: 'batches.ts',
   uploads: 'uploads.ts',
   'console-rows': 'console-rows.ts',
   requests: 'requests.ts',

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, it, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openBatches } from '../../src/batches/batches.ts'
+import type { Batch } from '../../src/batches/batch-store.ts'
+import { openBatchFiles } from '../../src/batches/files.ts'
+import { resultWriter } from '../../src/batches/result-writer.ts'
+import type { Job } from '../../src/engines/job.ts'
+import { storedOnDisk } from '../../src/server/files/stored-on-disk.ts'
+import { openSpool } from '../../src/server/uploads/spool.ts'
+import { byteBudget } from '../../src/shared/byte-budget.ts'
+import { ApiError } from '../../src/shared/errors.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
+import { openStoreHere } from '../../src/store/open.ts'
+import type { Caller } from '../../src/workspaces/workspace.ts'
+import { chatLine, type BatchLine } from '../support/batches.ts'
+import { roomyDisk } from '../support/roomy-disk.ts'
+import { eventually } from '../support/waiting.ts'
+
+const DAY_MS = 86_400_000
+const RETENTION_DAYS = 3
+const ANSWER = '{"ok":true}'
+const caller = { workspace: { id: 'ws_1' }, keyId: 'key' } as Caller
+
+/** Batches on a real database and disk. The test sets the date, and timers of minutes ring at once. */
+async function stage(t: TestContext) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'weir-lifetime-'))
+  const store = await openStoreHere({ dataDir, exclusive: false })
+  await store.createWorkspace({ id: 'ws_1', name: 'acme', requestsPerMinute: null, createdAt: 1 })
+  const state = { now: Date.UTC(2026, 0) }
+  const clock = {
+    ...systemClock,
+    now: () => state.now,
+    after: (ms: number, ring: () => void) => systemClock.after(Math.min(ms, 10), ring),
+  }
+  const failures: Error[] = []
+  const failed = (error: Error): void => void failures.push(error)
+  const disk = roomyDisk()
+  const folder = join(dataDir, 'batches')
+  const quota = { maxFiles: 100, maxStoredBytes: 1e9, retentionDays: RETENTION_DAYS }
+  const files = openBatchFiles({ store, storage: storedOnDisk(folder, disk), clock, failed, ...quota })
+  const whole = { kind: 'whole', read: async () => ({ render: () => ANSWER }) }
+  const batches = openBatches({
+    store,
+    reader: store,
+    files,
+    clock,
+    failed,
+    spool: openSpool({ folder: join(dataDir, 'spool'), maxBytes: 1e9, disk }),
+    endpoints: {
+      urls: ['/v1/chat/completions'],
+      check: async () => {},
+      async jobOf({ customId }) {
+        // Its model has no free place.
+        if (customId === 'waits') throw new ApiError('service_unavailable', 'busy')
+        return { answer: whole } as unknown as Job
+      },
+      errorBody: (_url, error) => error.body(),
+    },
+    writer: resultWriter(store, clock),
+    memory: byteBudget(1e9),
+    owner: '',
+    isAlone: true,
+    running: new Set(),
+    async pipeline({ answer }, _caller, reply) {
+      assert.ok(answer.kind === 'whole')
+      await answer.read([], {} as never, [])
+      reply.sendAnswer('application/json', ANSWER, {})
+    },
+    usageOf: () => ({}) as never,
+    sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+    maxLines: 100,
+    maxLineBytes: 1e6,
+    maxInFlight: 8,
+    maxQueuedLines: 100,
+    retentionDays: RETENTION_DAYS,
+    callerOf: async () => caller,
+    rowsOf: async () => [],
+    isDelivered: () => true,
+    isDraining: () => false,
+    leftMs: () => 0,
+  })
+  t.after(async () => {
+    await batches.close()
+    await files.close()
+    await store.close()
+    rmSync(dataDir, { recursive: true, force: true })
+    assert.deepEqual(failures, [])
+  })
+
+  async function submit(...ids: readonly string[]): Promise<Batch> {
+    const content = Buffer.from(ids.map((id) => JSON.stringify(chatLine(id))).join('\n'))
+    const source = { length: content.length, read: async (into: Buffer, from: number) => content.copy(into, 0, from) }
+    const { id } = await files.upload('ws_1', 'in.jsonl', source)
+    return batches.create(caller, { inputFileId: id, endpoint: '/v1/chat/completions', metadata: null })
+  }
+
+  async function reached(id: string, isReached: (batch: Batch) => boolean): Promise<Batch> {
+    await eventually('the batch gets there', async () => isReached(await batches.batch('ws_1', id)), 60_000)
+    return batches.batch('ws_1', id)
+  }
+
+  async function linesOf(fileId: string | null): Promise<readonly BatchLine[]> {
+    const file = await files.file('ws_1', fileId ?? '')
+    const all = await text(await files.read(file, 0, file.bytes))
+    return all
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as BatchLine)
+  }
+
+  return { state, store, files, batches, folder, submit, reached, linesOf }
+}
+
+describe('a batch and time', () => {
+  it('expires after 24 hours, with the results so far', async (t) => {
+    const { state, submit, reached, linesOf } = await stage(t)
+    const { id, expiresAt } = await submit('answered', 'waits')
+    await reached(id, ({ counts }) => counts.completed === 1)
+    state.now = expiresAt - 1
+    assert.equal((await reached(id, () => true)).state, 'in_progress')
+    state.now = expiresAt
+    const batch = await reached(id, ({ endedAt }) => endedAt !== null)
+    assert.equal(batch.state, 'expired')
+    assert.deepEqual(batch.counts, { total: 2, completed: 1, failed: 1 })
+    assert.deepEqual(
+      (await linesOf(batch.outputFileId)).map((it) => it.custom_id),
+      ['answered'],
+    )
+    assert.deepEqual(
+      (await linesOf(batch.errorFileId)).map((it) => [it.custom_id, it.response, it.error?.code]),
+      [['waits', null, 'batch_expired']],
+    )
+  })
+
+  it('is kept for a time after its end, and so are its files', async (t) => {
+    const { state, store, files, batches, folder, submit, reached } = await stage(t)
+    const { id } = await submit('answered')
+    const batch = await reached(id, (it) => it.state === 'completed')
+    // What its lines left in the database goes at once.
+    await eventually('its lines are gone', async () => (await store.ranges(id, 0, 1)).length === 0, 60_000)
+    const all = [batch.inputFileId, batch.outputFileId ?? '']
+    state.now += RETENTION_DAYS * DAY_MS - 1
+    // A sweep that finds nothing leaves no trace, so let another file expire.
+    const later = await submit('answered')
+    await reached(later.id, (it) => it.state === 'completed')
+    for (const file of all) assert.ok(await files.file('ws_1', file))
+    assert.ok(await batches.batch('ws_1', id))
+    state.now += 3_600_000
+    await eventually(
+      'files and batch are gone',
+      async () => {
+        const found = await Promise.all(all.map((file) => store.storedFile('ws_1', file)))
+        return found.every((it) => it === undefined) && !(await store.batch('ws_1', id))
+      },
+      60_000,
+    )
+    await assert.rejects(batches.batch('ws_1', id), { code: 'not_found' })
+    assert.ok(await batches.batch('ws_1', later.id), 'the later one is still there')
+    const names = readdirSync(folder)
+    for (const file of all) assert.ok(!names.includes(file))
+    assert.ok(names.includes(later.inputFileId))
+  })
+})
