@@ -55,6 +55,7 @@ export function figureBlocks({ runs, figures }) {
     pair('Idle service, no model loaded', 'idle.memory'),
     pair('Admission decisions a second, 10,000 waiting', 'admission.state machine: release, admit head, queue one'),
     pair('Token estimate of 2,000 characters', 'tokens.cost.2000'),
+    pair('CPU for a line of a batch, from its upload to its result', 'batches.line'),
     pair('A page of usage over 50 million rows', 'usage-page.50000000'),
     pair('Start to ready', 'start.few'),
     pair('… with 1,000 models and a million keys', 'start.many'),
@@ -65,6 +66,7 @@ export function figureBlocks({ runs, figures }) {
     'CPU for a chat answer, 500 a second',
     'Memory of a held request of 2 KB',
     'Idle service, no model loaded',
+    'CPU for a line of a batch, from its upload to its result',
     'Start to ready',
   ])
 
@@ -146,6 +148,27 @@ export function figureBlocks({ runs, figures }) {
       ]),
     'readme-gateways': () =>
       table(peerHead('Two busy cores'), [peerRow('CPU for a chat answer', 'whole.ratio', '1')[0]]),
+    batches: () =>
+      sourced(
+        ['What', 'Without batches', 'With batches'],
+        [
+          textRow('Places of the engine in use', 'batches.use.without', 'batches.use.with'),
+          textRow('Wait of online requests, 95th percentile', 'batches.wait.without', 'batches.wait.with'),
+          [['CPU for a line, one process on SQLite', '', shown('batches.line')], ['batches.line']],
+          [
+            ['… four replicas on PostgreSQL and Redis, without theirs', '', shown('batches.replicas.line')],
+            ['batches.replicas.line'],
+          ],
+          [
+            [
+              `Memory of a replica, from a tenth of ${shown('batches.replicas.lines')} lines to all`,
+              '',
+              shown('batches.replicas.memory'),
+            ],
+            ['batches.replicas.memory', 'batches.replicas.lines'],
+          ],
+        ],
+      ),
     growth: () =>
       sourced(
         ['What there is more of', 'How many', 'CPU for a chat answer, µs'],
