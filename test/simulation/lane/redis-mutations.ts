@@ -91,7 +91,7 @@ export const redisMutations: readonly {
     script: 'limits',
     find: 'settle()\n',
     replace: '',
-    breaks: 'I7',
+    breaks: 'I17',
   },
   {
     name: 'missed pump after an expiry',
@@ -125,7 +125,7 @@ export const redisMutations: readonly {
     name: 'early expiry',
     script: 'lane',
     find: "'-inf', text(now), 'LIMIT'",
-    replace: "'-inf', text(now + 1000), 'LIMIT'",
+    replace: "'-inf', text(now + 250), 'LIMIT'",
     breaks: 'I5',
   },
   {
@@ -374,13 +374,6 @@ export const redisMutations: readonly {
     find: "    if redis.call('ZREM', PREEMPTIBLE, place.id) == 1 then subtract('preemptible', place) end\n    local was",
     replace: '    local was',
     breaks: 'I19',
-  },
-  {
-    name: 'covered places count for the depth',
-    script: 'batch',
-    find: '    if depth - it.covered_requests < limits.depth then return true end\n',
-    replace: '    if depth < limits.depth then return true end\n',
-    breaks: 'I4',
   },
   {
     name: 'a place that would be covered is refused',
