@@ -1,5 +1,5 @@
 import { openLane, Place } from './lane.ts'
-import type { LaneDecision, LaneLimits } from './lane.ts'
+import type { LaneDecision, LaneLimits, Tier } from './lane.ts'
 
 /** One request of a synthetic or recorded load. */
 export interface Arrival {
@@ -19,6 +19,14 @@ export interface EngineSpeed {
   readonly slowdown: number
 }
 
+/** Lines of a batch that are ready from the beginning, and run on what the other requests leave idle. */
+export interface BatchLoad {
+  /** Infinity: as many as fit. */
+  readonly lines: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
 interface QueueLoad {
   readonly limits: LaneLimits
   readonly engine: EngineSpeed
@@ -26,6 +34,7 @@ interface QueueLoad {
   readonly arrivals: Iterable<Arrival>
   /** The period over which utilisation is measured. Every request that arrives in it is simulated to its end. */
   readonly durationMs: number
+  readonly batch?: BatchLoad | undefined
 }
 
 export interface Spread {
@@ -35,6 +44,14 @@ export interface Spread {
   readonly p95: number
   readonly p99: number
   readonly max: number
+}
+
+export interface BatchReport {
+  /** The lines that ended in the period. */
+  readonly lines: number
+  readonly linesPerDay: number
+  /** How often a line was aborted for a request that would have waited. It began again later. */
+  readonly preempted: number
 }
 
 /** Averages over one part of the period. */
@@ -65,21 +82,32 @@ export interface QueueReport {
   readonly queueDepthMax: number
   readonly outputTokensPerSecond: number
   readonly moments: readonly Moment[]
+  /** null: there were no lines to run. All figures above but those of use are of the other requests. */
+  readonly batch: BatchReport | null
 }
 
 const momentCount = 60
+const DAY_MS = 86_400_000
 
 /**
  * Runs the real state machine in virtual time, in front of an engine that is modelled only by its speed. The limit for
  * one workspace is not simulated.
  */
-export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoad): QueueReport {
-  const lane = openLane<SimulatedRequest>({ ...limits, maxRequestsPerWorkspace: undefined }, decided)
+export function simulateQueue({ limits, engine, arrivals, durationMs, batch }: QueueLoad): QueueReport {
+  const lane = openLane<SimulatedRequest>({ ...limits, maxRequestsPerWorkspace: undefined }, decided, (line) =>
+    aborted.push(line),
+  )
   const waits: number[] = []
   const answers: number[] = []
   const counts = { requests: 0, admittedAtOnce: 0, admittedAfterWait: 0, queueFull: 0, overloaded: 0, tooLarge: 0 }
   const use = measureUse(durationMs, limits)
   const inEngine: SimulatedRequest[] = []
+  /** Lines that gave way. They leave the lane when it has decided. */
+  const aborted: SimulatedRequest[] = []
+  let linesLeft = batch?.lines ?? 0
+  /** The lane has the next line already: there is never more than one that waits. */
+  let isLineWaiting = false
+  const lines = { ended: 0, preempted: 0 }
   let nowMs = 0
   /** Work done so far by a request that has been in the engine from the start, in milliseconds at full speed. */
   let progressMs = 0
@@ -100,7 +128,8 @@ export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoa
   function decided(request: SimulatedRequest, decision: LaneDecision): void {
     switch (decision.kind) {
       case 'admitted':
-        waits.push(decision.waitMs)
+        if (request.tier === 'online') waits.push(decision.waitMs)
+        else isLineWaiting = false
         request.finishesAtMs = progressMs + workMs(request, engine)
         insertLatestFirst(inEngine, request)
         break
@@ -123,18 +152,41 @@ export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoa
     counts.requests += 1
     const request = new SimulatedRequest(arrival)
     const decision = lane.arrive(request, nowMs)
-    if (decision === undefined) return
-    if (decision.kind === 'admitted') counts.admittedAtOnce += 1
-    decided(request, decision)
+    if (decision !== undefined) decided(request, decision)
+    runLines()
+    if (request.state === 'in_flight') counts.admittedAtOnce += 1
+  }
+
+  /** Lines that gave way leave, and others begin while there is room for them. */
+  function runLines(): void {
+    for (let line = aborted.pop(); line !== undefined; line = aborted.pop()) {
+      inEngine.splice(inEngine.indexOf(line), 1)
+      lines.preempted += 1
+      linesLeft += 1
+      lane.leave(line, nowMs)
+    }
+    if (batch === undefined || nowMs >= durationMs) return
+    while (linesLeft > 0 && !isLineWaiting) {
+      const line = new SimulatedRequest({ ...batch, atMs: nowMs, maxTokens: batch.outputTokens }, 'batch')
+      const decision = lane.arrive(line, nowMs)
+      // Too large for what batch work may use, or no line may wait.
+      if (decision !== undefined && decision.kind !== 'admitted') return
+      linesLeft -= 1
+      isLineWaiting = decision === undefined
+      if (decision !== undefined) decided(line, decision)
+    }
   }
 
   function finish(request: SimulatedRequest): void {
     progressMs = request.finishesAtMs
-    answers.push(nowMs - request.arrivedAtMs)
+    if (request.tier === 'online') answers.push(nowMs - request.arrivedAtMs)
+    else if (nowMs <= durationMs) lines.ended += 1
     use.produced(nowMs, request.outputTokens)
     lane.leave(request, nowMs)
+    runLines()
   }
 
+  runLines()
   const upcoming = arrivals[Symbol.iterator]()
   for (let next = upcoming.next(); ;) {
     const arrivalMs = next.done === true ? Infinity : next.value.atMs
@@ -148,13 +200,23 @@ export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoa
       if (request !== undefined) finish(request)
     } else if (nextMs === deadlineMs) {
       lane.expire(nowMs)
+      runLines()
     } else if (next.done !== true) {
       arrive(next.value)
       next = upcoming.next()
     }
   }
   counts.admittedAfterWait = waits.length - counts.admittedAtOnce
-  return { limits, ...counts, waitMs: spread(waits), answerMs: spread(answers), ...use.report() }
+  return {
+    limits,
+    ...counts,
+    waitMs: spread(waits),
+    answerMs: spread(answers),
+    ...use.report(),
+    batch: batch
+      ? { lines: lines.ended, linesPerDay: (lines.ended / durationMs) * DAY_MS, preempted: lines.preempted }
+      : null,
+  }
 }
 
 class SimulatedRequest extends Place {
@@ -162,8 +224,8 @@ class SimulatedRequest extends Place {
   readonly outputTokens: number
   finishesAtMs = 0
 
-  constructor(arrival: Arrival) {
-    super(arrival.inputTokens + arrival.maxTokens, '')
+  constructor(arrival: Arrival, tier: Tier = 'online') {
+    super(arrival.inputTokens + arrival.maxTokens, '', tier)
     this.inputTokens = arrival.inputTokens
     this.outputTokens = Math.min(arrival.outputTokens, arrival.maxTokens)
   }

@@ -21,6 +21,46 @@ function near(actual: number, expected: number, distance = 1e-9): void {
   assert.ok(Math.abs(actual - expected) <= distance, `${actual} is not near ${expected}`)
 }
 
+describe('a simulated queue with batch work', () => {
+  /** Lines that take one second each. */
+  const batch = { lines: Infinity, inputTokens: 100, outputTokens: 90 }
+  const simulate = (changes: Partial<LaneLimits>, arrivals: Iterable<Arrival>, lines = Infinity) =>
+    simulateQueue({
+      limits: { ...limits, maxConcurrentRequests: 3, ...changes },
+      engine,
+      arrivals,
+      durationMs: 4000,
+      batch: { ...batch, lines },
+    })
+
+  it('runs lines on what is idle, beside the reserve, and aborts them for requests that would wait', () => {
+    const idle = simulate({}, [])
+    assert.deepEqual(idle.batch, { lines: 8, linesPerDay: 8 * 21_600, preempted: 0 })
+    near(idle.concurrencyUse, 2 / 3)
+    assert.equal(idle.requests, 0)
+    // One takes the reserve, and two take the places of lines, which begin again when all have ended.
+    const busy = simulate({}, [second(500), second(500), second(500)])
+    assert.equal(busy.admittedAtOnce, 3)
+    assert.equal(busy.waitMs?.max, 0)
+    assert.equal(busy.batch?.preempted, 2)
+    assert.equal(busy.batch.lines, 4)
+    const patient = simulate({ batch: { preempt: false } }, [second(500), second(500), second(500)])
+    assert.equal(patient.batch?.preempted, 0)
+    assert.equal(patient.admittedAfterWait, 2)
+    assert.equal(patient.waitMs?.max, 500)
+  })
+
+  it('runs no more lines than there are, and none that can never fit', () => {
+    assert.equal(simulate({}, [], 3).batch?.lines, 3)
+    const online = [second(500), second(500), second(500)]
+    assert.deepEqual(simulate({}, online, 2).batch, { lines: 2, linesPerDay: 2 * 21_600, preempted: 2 })
+    assert.equal(simulate({ batch: { maxShare: 0 } }, []).batch?.lines, 0)
+    assert.equal(simulate({ tokenBudget: 150 }, []).batch?.lines, 0)
+    assert.equal(simulate({ batch: { maxQueueDepth: 0 } }, []).batch?.lines, 8)
+    assert.equal(run([second(0)]).batch, null)
+  })
+})
+
 describe('a simulated queue', () => {
   it('[Q5] makes requests wait while the engine is busy, and measures utilisation', () => {
     const report = run([second(0), second(0), second(500)])

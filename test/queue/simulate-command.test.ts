@@ -47,6 +47,27 @@ describe('weir simulate', () => {
     assert.equal(admitted_at_once + admitted_after_wait + queue_full + model_overloaded + too_large, requests)
   })
 
+  it('compares the load with and without batch work, and counts the lines that fit', async () => {
+    const all = await run('--duration 60 --batch-lines all')
+    assert.match(all.output, /WITHOUT +WITH BATCH\n/)
+    assert.match(all.output, /online wait, p95 +0 ms +0 ms\n/)
+    assert.match(
+      all.output,
+      /\n[\d,]+ lines fit, [\d,]+ a day\. \d+ were aborted for online requests, and run again\.$/,
+    )
+    const [without, withBatch] = JSON.parse(all.json).runs
+    assert.equal(without.batch, null)
+    assert.ok(withBatch.batch.lines > 100)
+    assert.equal(withBatch.batch.lines_per_day, withBatch.batch.lines * 1440)
+    assert.ok(withBatch.concurrency_use > 2 * without.concurrency_use)
+    const some = await run('--duration 60 --batch-lines 7 --batch-input 10 --batch-output 10')
+    assert.match(some.output, /\n7 of 7 lines fit\. /)
+    const large = await run('--duration 60 --batch-lines all --batch-output 199000')
+    assert.match(large.output, /\nNo line fits: /)
+    assert.throws(() => readOptions(['--batch-lines', 'many']), UsageError)
+    assert.throws(() => readOptions(['--batch-lines', 'all', '--max-wait-ms', '1,2']), UsageError)
+  })
+
   it('[Q7] replays recorded arrivals, whatever order they are in', async () => {
     const replays: Replay[] = []
     const request = { inputTokens: 100, maxTokens: 100, outputTokens: 60 }

@@ -269,6 +269,8 @@ describe('a store in this thread', () => {
     const times = { queueWaitMs: 10, durationMs: 7, outputTokens: 3, inputTokens: 4 }
     await store.addRows([sampleRow('a', { ...times, startedAt: 110, settledAt: 300, firstTokenMs: 5 })])
     await store.addRows([sampleRow('b', { ...times, startedAt: 120, settledAt: 200, firstTokenMs: null })])
+    const line = { ...times, startedAt: 115, settledAt: 200, tier: 'batch' as const }
+    await store.addRows([sampleRow('line', line)])
     assert.equal(await store.lastSettledAt(), 200)
     const correction = { of: 'a', reason: 'It was wrong.', creditNote: '' }
     await store.addRows([sampleRow('c', { startedAt: 130, settledAt: 9_000_000, amount: -5n, correction })])

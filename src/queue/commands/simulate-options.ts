@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { LaneLimits } from '../lane.ts'
 import { parseSizes, type ArrivalProcess, type SyntheticLoad, type Sizes } from '../synthetic-load.ts'
-import type { EngineSpeed } from '../queue-simulation.ts'
+import type { BatchLoad, EngineSpeed } from '../queue-simulation.ts'
 import { Flags, UsageError } from '../../cli/command.ts'
 import type { Replay } from './recorded-load.ts'
 
@@ -40,6 +40,13 @@ Recorded load, from the ledger:
                                   includes it; 2026-11-15T09:00:00Z is an exact
                                   time
 
+Batch work, on what the load above leaves idle; the report compares the load
+with and without it:
+  --batch-lines N                 lines that are ready at the start; "all" means
+                                  as many as fit
+  --batch-input N                 input tokens of each line (400)
+  --batch-output N                output tokens of each line (200)
+
 Engine:
   --tokens-per-second N           output speed of a single request (60)
   --prefill-tokens-per-second N   input speed of a single request (5000)
@@ -62,6 +69,9 @@ const options = {
   workspace: { type: 'string' },
   from: { type: 'string' },
   to: { type: 'string' },
+  'batch-lines': { type: 'string' },
+  'batch-input': { type: 'string', default: '400' },
+  'batch-output': { type: 'string', default: '200' },
   'tokens-per-second': { type: 'string', default: '60' },
   'prefill-tokens-per-second': { type: 'string', default: '5000' },
   slowdown: { type: 'string', default: '0.02' },
@@ -78,6 +88,7 @@ export interface SimulateOptions {
   readonly replay: Replay | undefined
   readonly load: SyntheticLoad
   readonly engine: EngineSpeed
+  readonly batch: BatchLoad | undefined
   /** Every combination of the given limits. */
   readonly limits: readonly LaneLimits[]
 }
@@ -90,7 +101,7 @@ export function readOptions(args: readonly string[]): SimulateOptions {
   const { values } = parsed
   type Name = Exclude<
     keyof typeof values,
-    'json' | 'debug' | 'config' | 'data' | 'replay' | 'workspace' | 'from' | 'to'
+    'json' | 'debug' | 'config' | 'data' | 'replay' | 'workspace' | 'from' | 'to' | 'batch-lines'
   >
 
   /** A number above 0, or from 0 up when `least` is given. */
@@ -102,7 +113,7 @@ export function readOptions(args: readonly string[]): SimulateOptions {
     return number
   }
 
-  function whole(name: Name, text: string): number {
+  function whole(name: Name | 'batch-lines', text: string): number {
     const number = Number(text)
     if (!/^\d+$/.test(text) || !Number.isSafeInteger(number)) {
       throw new UsageError(`--${name} must be a whole number, but is "${text}"`)
@@ -147,6 +158,13 @@ export function readOptions(args: readonly string[]): SimulateOptions {
     throw new UsageError(`at most ${runsMax} combinations of limits are allowed, but there are ${limits.length}`)
   }
 
+  const lines = values['batch-lines']
+  if (lines !== undefined && limits.length > 1) {
+    throw new UsageError(
+      '--batch-lines compares the load with and without batch work, so give one value for each limit',
+    )
+  }
+
   return {
     flags: new Flags(parsed),
     seed: whole('seed', values.seed),
@@ -157,6 +175,14 @@ export function readOptions(args: readonly string[]): SimulateOptions {
       prefillTokensPerSecond: positive('prefill-tokens-per-second'),
       slowdown: positive('slowdown', 0),
     },
+    batch:
+      lines === undefined
+        ? undefined
+        : {
+            lines: lines === 'all' ? Infinity : whole('batch-lines', lines),
+            inputTokens: whole('batch-input', values['batch-input']),
+            outputTokens: Math.max(1, whole('batch-output', values['batch-output'])),
+          },
     limits,
   }
 }

@@ -1,5 +1,5 @@
 import type { LaneLimits } from '../lane.ts'
-import type { Moment, QueueReport, Spread } from '../queue-simulation.ts'
+import type { BatchLoad, Moment, QueueReport, Spread } from '../queue-simulation.ts'
 import { renderTable, type Column } from '../../cli/terminal/table.ts'
 import type { View } from '../../cli/terminal/view.ts'
 
@@ -93,6 +93,43 @@ export function comparison(reports: readonly QueueReport[], view: View): string 
   ].join('\n')
 }
 
+/** The load without and with batch work, and how much of that fitted. */
+export function batchComparison(
+  [without, run]: readonly [QueueReport, QueueReport],
+  load: BatchLoad,
+  view: View,
+): string {
+  const refusals = ({ queueFull, overloaded, tooLarge }: QueueReport): number => queueFull + overloaded + tooLarge
+  const rows: readonly (readonly [title: string, figure: (report: QueueReport) => string])[] = [
+    ['online wait, p50', ({ waitMs }) => time(waitMs?.p50)],
+    ['online wait, p95', ({ waitMs }) => time(waitMs?.p95)],
+    ['online answer, p95', ({ answerMs }) => time(answerMs?.p95)],
+    ['online refused', (report) => shortPercent(ofAll(report, refusals(report)))],
+    ['places in use', ({ concurrencyUse }) => shortPercent(concurrencyUse)],
+    ['token budget in use', ({ budgetUse }) => shortPercent(budgetUse)],
+    ['output tokens/s', ({ outputTokensPerSecond }) => count(outputTokensPerSecond)],
+  ]
+  const table = renderTable(
+    rows,
+    [
+      { title: '', cell: ([title]) => title },
+      { title: 'WITHOUT', cell: ([, figure]) => figure(without), align: 'right' },
+      { title: 'WITH BATCH', cell: ([, figure]) => figure(run), align: 'right' },
+    ],
+    view,
+  )
+  return [table, '', batchLines(run, load)].join('\n')
+}
+
+function batchLines({ batch }: QueueReport, { lines }: BatchLoad): string {
+  if (batch === null || batch.lines === 0) return 'No line fits: no place is idle, or a line needs too many tokens.'
+  const fitting =
+    lines === Infinity
+      ? `${count(batch.lines)} lines fit, ${count(batch.linesPerDay)} a day`
+      : `${count(batch.lines)} of ${count(lines)} lines fit`
+  return `${fitting}. ${count(batch.preempted)} were aborted for online requests, and run again.`
+}
+
 /** Null when nothing was refused, so that the table drops a column that is empty in every run. */
 function refused(report: QueueReport, requests: number): string | null {
   return requests === 0 ? null : shortPercent(ofAll(report, requests))
@@ -126,6 +163,11 @@ export function runView(report: QueueReport): object {
     held_by_budget: report.heldByBudget,
     queue_depth_max: report.queueDepthMax,
     output_tokens_per_second: report.outputTokensPerSecond,
+    batch: report.batch && {
+      lines: report.batch.lines,
+      lines_per_day: report.batch.linesPerDay,
+      preempted: report.batch.preempted,
+    },
     moments: report.moments.map((moment) => ({
       in_flight_requests: moment.inFlightRequests,
       committed_tokens: moment.committedTokens,

@@ -1,10 +1,10 @@
 import { syntheticArrivals } from '../synthetic-load.ts'
-import { simulateQueue, type QueueReport } from '../queue-simulation.ts'
+import { simulateQueue, type BatchLoad, type QueueReport } from '../queue-simulation.ts'
 import { seededRandom } from '../../shared/seeded-random.ts'
 import type { Command } from '../../cli/command.ts'
 import { recordedLoad, type Replay, type TimedArrivals } from './recorded-load.ts'
 import { help, readOptions, type SimulateOptions } from './simulate-options.ts'
-import { comparison, runView, singleRun } from './simulate-report.ts'
+import { batchComparison, comparison, runView, singleRun } from './simulate-report.ts'
 import type { View } from '../../cli/terminal/view.ts'
 
 export const simulate: Command = {
@@ -28,8 +28,11 @@ export async function simulation(
   readRecorded: (replay: Replay) => Promise<TimedArrivals>,
 ): Promise<Simulation> {
   const { arrivals, durationMs } = await chosenLoad(options, readRecorded)
-  const { engine } = options
-  const runs = options.limits.map((limits) => simulateQueue({ limits, engine, arrivals, durationMs }))
+  const { engine, batch } = options
+  const runs = options.limits.flatMap((limits) => {
+    const load = { limits, engine, arrivals, durationMs }
+    return [simulateQueue(load), ...(batch ? [simulateQueue({ ...load, batch })] : [])]
+  })
   return {
     data: {
       duration_ms: durationMs,
@@ -40,12 +43,18 @@ export async function simulation(
       },
       runs: runs.map(runView),
     },
-    text: (view) => reportText(runs, durationMs, view),
+    text: (view) => reportText(runs, batch, durationMs, view),
   }
 }
 
-function reportText(runs: readonly QueueReport[], durationMs: number, view: View): string {
-  const [only] = runs
+function reportText(
+  runs: readonly QueueReport[],
+  batch: BatchLoad | undefined,
+  durationMs: number,
+  view: View,
+): string {
+  const [only, withBatch] = runs
+  if (batch && only && withBatch) return batchComparison([only, withBatch], batch, view)
   return only !== undefined && runs.length === 1 ? singleRun(only, durationMs) : comparison(runs, view)
 }
 

@@ -3,10 +3,10 @@ import { readRows, type Database, type Row } from '../../../store/database.ts'
 import { IS_REQUEST } from '../../../ledger/queries/usage-sums.ts'
 
 // A request is never admitted before it arrives, so the bound on started_at is safe, and it lets the index find the
-// rows.
+// rows. Lines of batches and flex requests are left out: they ran in the gaps of the others.
 const ARRIVALS = `SELECT started_at - queue_wait_ms AS arrived_at, input_tokens, max_tokens, output_tokens,
     duration_ms, first_token_ms FROM ledger
-  WHERE lane = ? AND ${IS_REQUEST} AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?`
+  WHERE lane = ? AND ${IS_REQUEST} AND tier = 'default' AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?`
 
 export function arrivalQueries(database: Database): ArrivalStore {
   return {
