@@ -20,7 +20,7 @@ import {
 } from '../support/openapi.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
-import { startWeir, type TestWeir } from '../support/weir.ts'
+import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
 /** The operator's API, as its own OpenAPI document describes it. */
 
@@ -41,7 +41,10 @@ before(async () => {
   const seller = { name: 'Example Pty Ltd', abn: '51 824 753 556', address: '1 Lock Street' }
   const smtp = { host: '127.0.0.1', port: 9, from: 'invoices@example.com' }
   const alerts = { emails: [{ to: 'a@b.example', events: ['webhook.test'] }] }
-  weir = await startWeir(stageConfig([engine.url], { config: { seller, smtp, alerts } }))
+  const config = stageConfig([engine.url], { config: { seller, smtp, alerts } }) as { models: object[] }
+  const run = { command: ['none'], port: 9 }
+  const onDemand = modelEntry([], { id: 'on/demand', aliases: [], serverless: { engine: { kind: 'vllm', run } } })
+  weir = await startWeir({ ...config, models: [...config.models, onDemand] })
   const chat = await weir.chat({})
   await chat.text()
   requestId = chat.headers.get('x-request-id') ?? assert.fail('no request id')
@@ -187,6 +190,7 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'get /admin/v1/sessions' },
   { operation: 'delete /admin/v1/sessions/{id}', path: () => `/admin/v1/sessions/${sessionId}` },
   { operation: 'post /admin/v1/engines/drain', body: { url: engine.url } },
+  { operation: 'post /admin/v1/engines/orders', body: { lane: 'on/demand', order: 'pin' } },
   { operation: 'get /admin/v1/engines' },
   { operation: 'post /admin/v1/engines/undrain', body: { url: engine.url } },
   { operation: 'post /admin/v1/local-models/download', body: { model: 'weir/starter-vision' } },
