@@ -135,7 +135,7 @@ describe('a replica whose state differs from what Redis has', () => {
     await eventually('two wait', async () => (await redis.zcard(keys[1]!)) === 2)
     // Both are granted without a message, so the next heartbeat lists both.
     const { incarnation } = replica.link.membership()!
-    const wider = [1000, 3, 100, 60_000_000, -1]
+    const wider = [1000, 3, 100, 60_000_000, -1, '1 100 3 1000 1 100']
     await redis.eval(silent.limits.lua, keys.length, ...keys, replica.name, incarnation, ...wider)
     await eventually('all are served', () => served === 3)
     assert.deepEqual(calls[0], { ids: [`${replica.name}.2 acme`, `${replica.name}.3 acme`], served: 1 })

@@ -148,7 +148,7 @@ export const redisMutations: readonly {
     script: 'enter',
     find: "if limits.wait == 0 then return { 'overloaded' } end\n",
     replace: '',
-    breaks: 'I5',
+    breaks: 'I8',
   },
   {
     name: 'a cancelled caller stays in the queue',
