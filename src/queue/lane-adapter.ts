@@ -44,10 +44,10 @@ export class Entry extends Place implements Ticket {
     }
   }
 
-  /** The caller learns of its admission first. One that has left meanwhile need not know. */
+  /** For a place in flight. The caller learns of its admission first. */
   preempt(): void {
     if (this.decided !== undefined) this.#isPreemptionDue = true
-    else if (this.state === 'in_flight') this.#batch?.preempted()
+    else this.#batch?.preempted()
   }
 
   leave(): void {

@@ -67,11 +67,11 @@ function openMemoryLane(initialLimits: LaneLimits, clock: AlarmClock, onVacant: 
     }
   }
 
-  /** A caller may leave from its callback, and so make others give way. */
+  /** A caller may leave from its callback, and so make others give way. One that has left meanwhile need not know. */
   function preemptNow(): void {
     const entries = preempted
     preempted = []
-    for (const entry of entries) entry.preempt()
+    for (const entry of entries) if (entry.state === 'in_flight') entry.preempt()
   }
 
   function isVacant(): boolean {

@@ -207,8 +207,8 @@ export default [
   {
     name: 'redis-whole-depth-queues-at-each-replica',
     file: 'src/queue/redis/allotment.ts',
-    find: 'Math.ceil(maxQueueDepth / link.replicas())',
-    replace: 'maxQueueDepth',
+    find: 'Math.ceil(whole / link.replicas())',
+    replace: 'whole',
     tests: ['queue/redis-session'],
   },
   {

@@ -38,7 +38,7 @@ function stage(t: { mock: { timers: Parameters<typeof handClock>[0] } }, laneLim
     async begin(promised: readonly [requests: string, tokens: string] = ['0', '0']) {
       scripted.join({ quietUntilMs: clock.monotonic() })
       await answer(scripts.join, 0)
-      await answer(scripts.heartbeat, [...promised, 2])
+      await answer(scripts.heartbeat, [...promised, 2, [], []])
       assert.deepEqual(sent, [])
     },
     enter(cost = 10) {
@@ -47,6 +47,14 @@ function stage(t: { mock: { timers: Parameters<typeof handClock>[0] } }, laneLim
         decisions.push(decision),
       )
       return { decisions, ticket }
+    },
+    enterBatch({ cost = 10, maxWaitMs = Infinity } = {}) {
+      const events: string[] = []
+      const batch = { maxWaitMs, preempted: () => void events.push('preempted') }
+      const ticket: Ticket = admission.enter({ lane: 'lane', workspace: 'acme', cost, batch }, ({ kind }) =>
+        events.push(kind),
+      )
+      return { events, ticket }
     },
     lose() {
       scripted.lose()
@@ -65,7 +73,7 @@ describe('a lane whose Redis is scripted', () => {
     heartbeat()
     const call = next(scripts.heartbeat)
     await pass(900)
-    call.answer(['0', '0', 2])
+    call.answer(['0', '0', 2, [], []])
     await turn()
     await pass(99)
     const early = enter()
@@ -86,7 +94,7 @@ describe('a lane whose Redis is scripted', () => {
     await pass(999)
     joining.answer(0)
     await turn()
-    await answer(scripts.heartbeat, ['0', '0', 2])
+    await answer(scripts.heartbeat, ['0', '0', 2, [], []])
     // The heartbeat was sent 999 ms after the join and renews the lease, so only the later request fails.
     await pass(999)
     const served = enter()
@@ -210,7 +218,7 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(again.values.slice(-4, -1), ['one.1 acme', 'queued', 10])
     again.answer(0)
     await turn()
-    await answer(scripts.heartbeat, ['0', '0', 2])
+    await answer(scripts.heartbeat, ['0', '0', 2, [], []])
     heartbeat()
     await answer(scripts.heartbeat, null)
     assert.deepEqual([decisions, sent.map(({ script }) => script.sha)], [[], [scripts.join.sha]])
@@ -222,12 +230,12 @@ describe('a lane whose Redis is scripted', () => {
     heartbeat()
     const call = next(scripts.heartbeat)
     lose()
-    call.answer(['4', '40', 2])
+    call.answer(['4', '40', 2, [], []])
     await turn()
     state.proven = { sinceMs: 0, untilMs: Infinity }
     await pass(10)
     join({ incarnation: 2 })
-    assert.deepEqual(next(scripts.join).values.slice(10, 12), [0, 0])
+    assert.deepEqual(next(scripts.join).values.slice(11, 13), [0, 0])
   })
 
   it('takes each grant once, however often it is confirmed', async (t) => {
@@ -277,8 +285,124 @@ describe('a lane whose Redis is scripted', () => {
     enter()
     await answer(scripts.enter, ['queued', '7'])
     heartbeat()
-    await answer(scripts.heartbeat, ['0', '0', 2, 'one.1 acme'])
+    await answer(scripts.heartbeat, ['0', '0', 2, ['one.1 acme'], []])
     assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.1 acme'])
+  })
+})
+
+const preempted = (number: number): string => `${LANE}\nbatch one.${number} acme\npreempted`
+
+describe('a batch place whose Redis is scripted', () => {
+  it('enters with its maximum wait, and is preempted by a message, once', async (t) => {
+    const { begin, enterBatch, answer, receive, admission } = stage(t)
+    await begin()
+    const [line, flex] = [enterBatch(), enterBatch({ maxWaitMs: 5 })]
+    assert.deepEqual((await answer(scripts['enter-batch'], ['admitted'])).values, [
+      'one',
+      1,
+      'batch one.1 acme',
+      10,
+      -1,
+    ])
+    assert.equal((await answer(scripts['enter-batch'], ['queued', '7'])).values[4], 5000)
+    const batch = { inFlightRequests: 1, committedTokens: 10, queueDepth: 1 }
+    const own = { limits, inFlightRequests: 1, committedTokens: 10, queueDepth: 0, batch }
+    assert.deepEqual(admission.ownStatus().get('lane'), own)
+    receive('weir:told:one', preempted(1))
+    receive('weir:told:one', preempted(1))
+    receive('weir:told:one', preempted(9))
+    assert.deepEqual([line.events, flex.events], [['admitted', 'preempted'], []])
+    assert.equal(line.ticket.keep(), false)
+  })
+
+  it('is kept without asking Redis, and ignores a preemption from then on', async (t) => {
+    const { begin, enterBatch, answer, receive, next, sent } = stage(t)
+    await begin()
+    const { events, ticket } = enterBatch()
+    await answer(scripts['enter-batch'], ['admitted'])
+    assert.deepEqual([ticket.keep(), ticket.keep()], [true, true])
+    receive('weir:told:one', preempted(1))
+    assert.deepEqual(events, ['admitted'])
+    assert.deepEqual(next(scripts.keep).values, ['one', 1, 'batch one.1 acme'])
+    assert.deepEqual(sent, [])
+  })
+
+  it('learns of its admission before its preemption, and of a preemption from the answer to a heartbeat', async (t) => {
+    const { begin, enterBatch, answer, receive, heartbeat } = stage(t)
+    await begin()
+    const { events } = enterBatch()
+    await answer(scripts['enter-batch'], ['queued', '7'])
+    receive('weir:told:one', `${LANE}\nbatch one.1 acme\ngranted 5`)
+    receive('weir:told:one', preempted(1))
+    await turn()
+    assert.deepEqual(events, [])
+    await answer(scripts.acknowledge, 1)
+    assert.deepEqual(events, ['admitted', 'preempted'])
+    const other = enterBatch()
+    await answer(scripts['enter-batch'], ['admitted'])
+    heartbeat()
+    await answer(scripts.heartbeat, ['0', '0', 2, [], ['batch one.2 acme']])
+    assert.deepEqual(other.events, ['admitted', 'preempted'])
+  })
+
+  it('may not wait, and still leaves time for Redis to answer', async (t) => {
+    const { begin, enterBatch, answer } = stage(t)
+    await begin()
+    const { events } = enterBatch({ maxWaitMs: 0 })
+    assert.deepEqual(events, [])
+    assert.equal((await answer(scripts['enter-batch'], ['admitted'])).values[4], 0)
+    assert.deepEqual(events, ['admitted'])
+  })
+
+  it('is sent with its start and its mark when the replica joins again, and kept if that came after', async (t) => {
+    const { begin, enterBatch, answer, receive, lose, join, next, pass } = stage(t)
+    await begin()
+    const [, kept, late] = [enterBatch(), enterBatch(), enterBatch(), enterBatch(), enterBatch({ maxWaitMs: 900 })]
+    for (let count = 0; count < 4; count += 1) await answer(scripts['enter-batch'], ['admitted'])
+    await answer(scripts['enter-batch'], ['queued', '7'])
+    await pass(100)
+    kept.ticket.keep()
+    next(scripts.keep)
+    receive('weir:told:one', preempted(4))
+    lose()
+    join({ incarnation: 2 })
+    const joining = next(scripts.join)
+    const places = [
+      ['batch one.1 acme', 'in_flight', 10, 100_000],
+      ['batch one.2 acme', 'kept', 10, 100_000],
+      ['batch one.3 acme', 'in_flight', 10, 100_000],
+      ['batch one.4 acme', 'preempted', 10, 100_000],
+      ['batch one.5 acme', 'queued', 10, '7 800000'],
+    ]
+    assert.deepEqual(joining.values.slice(14), places.flat())
+    late.ticket.keep()
+    joining.answer(0)
+    await turn()
+    assert.deepEqual(next(scripts.keep).values, ['one', 2, 'batch one.3 acme'])
+    next(scripts.heartbeat)
+  })
+
+  it('gives way to a request of its replica without Redis, and none starts there', async (t) => {
+    const { begin, enterBatch, enter, answer, lose, pass, heartbeat, state } = stage(t)
+    await begin()
+    const [first, second] = [enterBatch(), enterBatch()]
+    for (let count = 0; count < 2; count += 1) await answer(scripts['enter-batch'], ['admitted'])
+    state.proven = { sinceMs: 0, untilMs: Infinity }
+    lose()
+    second.ticket.keep()
+    const waits = enterBatch({ cost: 1 })
+    const online = enter()
+    await pass(1000)
+    heartbeat()
+    await turn()
+    assert.deepEqual([first.events, second.events], [['admitted', 'preempted'], ['admitted']])
+    assert.equal(first.ticket.keep(), false)
+    first.ticket.leave()
+    await turn()
+    assert.deepEqual([online.decisions.length, waits.events], [1, []])
+    online.ticket.leave()
+    await turn()
+    assert.deepEqual(waits.events, [])
   })
 })
 
@@ -314,7 +438,7 @@ describe('a lane without Redis', () => {
     const running = enter(10)
     await answer(scripts.enter, ['admitted'])
     heartbeat()
-    await answer(scripts.heartbeat, ['1', '15', 2])
+    await answer(scripts.heartbeat, ['1', '15', 2, [], []])
     state.proven = { sinceMs: 0, untilMs: Infinity }
     lose()
     const [first, second] = [enter(10), enter(10)]
@@ -432,7 +556,7 @@ describe('a lane without Redis', () => {
     enter(20)
     await answer(scripts.enter, ['queued', '33'])
     heartbeat()
-    await answer(scripts.heartbeat, ['1', '15', 2])
+    await answer(scripts.heartbeat, ['1', '15', 2, [], []])
     state.proven = { sinceMs: 0, untilMs: Infinity }
     lose()
     await pass(500)
@@ -441,14 +565,14 @@ describe('a lane without Redis', () => {
     join({ incarnation: 2, quietUntilMs: clock.monotonic() + 250 })
     const [name, incarnation, epoch, quietUs, leaseUs, ...rest] = next(scripts.join).values
     assert.deepEqual([name, incarnation, epoch, quietUs, leaseUs], ['one', 2, 'one', 250_000, 1_000_000])
-    assert.deepEqual(rest.slice(0, 5), [100, 4, 5, 60_000_000, -1], 'the limits')
-    assert.deepEqual(rest.slice(5, 8), [0, 1, 15], 'not the newest, and its promise')
+    assert.deepEqual(rest.slice(0, 6), [100, 4, 5, 60_000_000, -1, '1 10 4 100 1 5'], 'the limits')
+    assert.deepEqual(rest.slice(6, 9), [0, 1, 15], 'not the newest, and its promise')
     const places = [
       ['one.1 acme', 'in_flight', 10, '-'],
       ['one.2 acme', 'queued', 20, '33 59400000'],
       ['one.3 acme', 'queued', 30, '-100000 59900000'],
     ]
-    assert.deepEqual(rest.slice(8), places.flat())
+    assert.deepEqual(rest.slice(9), places.flat())
   })
 
   it('[Q1] sends what has changed while Redis answered its join', async (t) => {
@@ -482,7 +606,7 @@ describe('a lane without Redis', () => {
     assert.deepEqual(enter(10).decisions, [{ kind: 'admitted', waitMs: 0 }])
     heartbeat()
     await answer(scripts.join, 0)
-    await answer(scripts.heartbeat, ['0', '0', 2])
+    await answer(scripts.heartbeat, ['0', '0', 2, [], []])
     const late = enter(10)
     await answer(scripts.enter, ['queued', '1'])
     assert.deepEqual(late.decisions, [])
@@ -515,14 +639,20 @@ describe('the figures and limits of a lane over Redis', () => {
       'weir:{lane}:grants',
       'weir:{lane}:places',
       'weir:{lane}:workspaces',
+      'weir:{lane}:preemptible',
+      'weir:{lane}:leaving',
+      'weir:{lane}:batch-places',
+      'weir:{lane}:batch-order',
+      'weir:{lane}:batch-turns',
+      'weir:{lane}:batch-ends',
     ])
-    call.answer(['100', '4', '5', '60000000', '8', 3, 30, 2, 2, '7000'])
+    call.answer(['100', '4', '5', '60000000', '8', 3, 30, 2, 2, '7000', 1, 10, 4])
     assert.deepEqual((await status).get('lane'), {
       limits: { ...limits, maxRequestsPerWorkspace: 8 },
       inFlightRequests: 3,
       committedTokens: 30,
       queueDepth: 2,
-      batch: noBatchLoad,
+      batch: { inFlightRequests: 1, committedTokens: 10, queueDepth: 4 },
       oldestWaitMs: 7,
     })
   })
@@ -550,17 +680,17 @@ describe('the figures and limits of a lane over Redis', () => {
     await begin()
     const wider = { ...limits, maxConcurrentRequests: 9, maxRequestsPerWorkspace: 3 }
     admission.setLanes(new Map([['lane', wider]]))
-    assert.deepEqual(next(scripts.limits).values.slice(2), [100, 9, 5, 60_000_000, 3])
+    assert.deepEqual(next(scripts.limits).values.slice(2), [100, 9, 5, 60_000_000, 3, '1 10 9 100 1 5'])
     lose()
     join({ incarnation: 2 })
     const again = next(scripts.join)
-    assert.deepEqual(again.values.slice(5, 11), [100, 9, 5, 60_000_000, 3, 1])
+    assert.deepEqual(again.values.slice(5, 12), [100, 9, 5, 60_000_000, 3, '1 10 9 100 1 5', 1])
     again.answer(0)
     await turn()
-    await answer(scripts.heartbeat, ['0', '0', 2])
+    await answer(scripts.heartbeat, ['0', '0', 2, [], []])
     lose()
     join({ incarnation: 3 })
-    assert.equal(next(scripts.join).values[10], 0, 'once Redis has them, another replica may have newer ones')
+    assert.equal(next(scripts.join).values[11], 0, 'once Redis has them, another replica may have newer ones')
     heartbeat()
   })
 

@@ -173,15 +173,16 @@ describe('the scripts of replicas', () => {
     const run = (name: keyof typeof scripts, ...values: (string | number)[]) =>
       redis.eval(scripts[name].lua, keys.length, ...keys, ...values)
     assert.deepEqual(await run('status', 'one', 0), [''])
+    const values = [100, 4, 5, 60_000_000, -1, '1 10 4 100 1 5']
     const places = ['a', 'in_flight', 30, '-', 'b', 'queued', 80, '-5 60000000']
-    await run('join', 'one', 1, 'epoch', 0, LEASE_US, 100, 4, 5, 60_000_000, -1, 1, 0, 0, ...places)
-    await run('join', 'two', 1, 'epoch', 0, LEASE_US, 100, 4, 5, 60_000_000, -1, 0, 0, 0)
+    await run('join', 'one', 1, 'epoch', 0, LEASE_US, ...values, 1, 0, 0, ...places)
+    await run('join', 'two', 1, 'epoch', 0, LEASE_US, ...values, 0, 0, 0)
     const figures = (await run('status', 'one', 0)) as (string | number)[]
     assert.deepEqual(figures.slice(0, 9), ['100', '4', '5', '60000000', '-1', 1, 30, 1, 2])
     assert.ok(Number(figures[9]) >= 5, 'the longest wait, in microseconds')
     assert.equal(await run('part', 'one', 2), 0, 'not as another incarnation')
     assert.equal(await run('part', 'one', 1), 1)
-    assert.deepEqual(await run('status', 'one', 0), ['100', '4', '5', '60000000', '-1', 0, 0, 0, 1, '0'])
+    assert.deepEqual(await run('status', 'one', 0), ['100', '4', '5', '60000000', '-1', 0, 0, 0, 1, '0', 0, 0, 0])
   })
 
   it('[Q1] give a lane the limits of the first replica, or of one that has newer ones, and renew a lease', async () => {
@@ -202,6 +203,7 @@ describe('the scripts of replicas', () => {
         5,
         6,
         -1,
+        '1 10 4 100 1 5',
         isNewest,
         0,
         0,

@@ -7,9 +7,7 @@ for index = 3, #ARGV do
   if not place or place.owner ~= replica or place.state == 'queued' then
     all = 0
   elseif place.state == 'granted' then
-    place.state = 'in_flight'
-    store(place)
-    redis.call('ZREM', GRANTS, place.id)
+    acknowledge(place)
   end
 end
 return all

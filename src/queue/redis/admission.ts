@@ -3,7 +3,6 @@ import { noTicket, type Admission, type LaneLoad } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CoordinationState } from '../../cluster/coordination.ts'
 import type { RedisLink } from '../../cluster/redis/link.ts'
-import { openBatchGate, type BatchGate } from './batch-gate.ts'
 import { openReplicaLane, type ReplicaLane } from './replica-lane.ts'
 import { scripts } from './lane-scripts.ts'
 
@@ -18,8 +17,6 @@ export interface RedisAdmission extends Admission {
 export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmission {
   const openLanes = new Map<string, ReplicaLane>()
   const byKey = new Map<string, ReplicaLane>()
-  /** Of lanes that have had batch places. */
-  const gates = new Map<string, BatchGate>()
   let isClosed = false
   let entered = 0
 
@@ -27,7 +24,8 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
     const lane = openReplicaLane(name, limits, {
       link,
       clock,
-      nextId: (workspace) => `${link.replica}.${++entered} ${workspace}`,
+      // The scripts know a batch place by its id.
+      nextId: ({ workspace, batch }) => `${batch ? 'batch ' : ''}${link.replica}.${++entered} ${workspace}`,
       onVacant() {
         if (openLanes.get(name) !== lane) return
         openLanes.delete(name)
@@ -37,17 +35,6 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
     openLanes.set(name, lane)
     byKey.set(lane.key, lane)
     lane.join()
-  }
-
-  function gateOf(name: string, lane: ReplicaLane): BatchGate {
-    const gate = gates.get(name) ?? openBatchGate(lane, clock)
-    gates.set(name, gate)
-    return gate
-  }
-
-  function closeGate(name: string): void {
-    gates.get(name)?.close()
-    gates.delete(name)
   }
 
   link.follow({
@@ -64,11 +51,7 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
 
   return {
     setLanes(lanes) {
-      for (const [name, lane] of openLanes) {
-        if (lanes.has(name)) continue
-        closeGate(name)
-        lane.retire()
-      }
+      for (const [name, lane] of openLanes) if (!lanes.has(name)) lane.retire()
       for (const [name, limits] of lanes) {
         const lane = openLanes.get(name)
         if (lane !== undefined) lane.setLimits(limits)
@@ -76,11 +59,8 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
       }
     },
     enter(arrival, decided) {
-      const { lane: name } = arrival
-      const lane = openLanes.get(name)
-      if (lane !== undefined && !(arrival.batch && isClosed)) {
-        return arrival.batch ? gateOf(name, lane).enter(arrival, arrival.batch, decided) : lane.enter(arrival, decided)
-      }
+      const lane = openLanes.get(arrival.lane)
+      if (lane !== undefined) return lane.enter(arrival, decided)
       decided({ kind: 'closed' }, noTicket)
       return noTicket
     },
@@ -91,7 +71,6 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
     ownStatus: () => new Map([...openLanes].map(([name, lane]) => [name, lane.ownStatus()])),
     close() {
       isClosed = true
-      for (const name of gates.keys()) closeGate(name)
       for (const lane of openLanes.values()) lane.close()
     },
     state() {

@@ -1,3 +1,4 @@
+import { batchLimitsOf } from '../batch-places.ts'
 import type { LaneLimits } from '../lane.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { RedisLink } from '../../cluster/redis/link.ts'
@@ -69,12 +70,17 @@ export function openAllotment(link: RedisLink, clock: AlarmClock) {
     },
 
     /** The limits of the local queue. It admits requests by itself only within the allotment. */
-    localLimits({ maxQueueDepth, maxWaitMs, maxRequestsPerWorkspace }: LaneLimits, decider: Decider): LaneLimits {
+    localLimits(limits: LaneLimits, decider: Decider): LaneLimits {
       const own = decider === 'allotment'
+      const { maxWaitMs, maxRequestsPerWorkspace } = limits
+      const { preempt, maxQueueDepth: batchDepth } = batchLimitsOf(limits)
+      const depth = (whole: number): number => (decider === 'redis' ? UNLIMITED : Math.ceil(whole / link.replicas()))
       return {
         tokenBudget: own ? allotment.tokens : UNLIMITED,
         maxConcurrentRequests: own ? allotment.requests : 0,
-        maxQueueDepth: decider === 'redis' ? UNLIMITED : Math.ceil(maxQueueDepth / link.replicas()),
+        maxQueueDepth: depth(limits.maxQueueDepth),
+        // Without Redis no batch place starts. Those in flight give way to this replica's online requests.
+        batch: { maxShare: 0, preempt, maxQueueDepth: depth(batchDepth) },
         // A maximum wait of 0 still has to leave time for Redis to answer.
         maxWaitMs: maxWaitMs === 0 ? link.leaseMs : maxWaitMs,
         maxRequestsPerWorkspace:

@@ -8,9 +8,7 @@ local function decide()
   local known = place_of(id)
   if known and known.state == 'queued' then return { 'queued', text(known.number) } end
   if known then
-    known.state = 'in_flight'
-    store(known)
-    redis.call('ZREM', GRANTS, id)
+    acknowledge(known)
     return { 'admitted' }
   end
   if cost > limits.tokens then return { 'too_large' } end
@@ -22,11 +20,12 @@ local function decide()
     charge(place, 'in_flight')
     return { 'admitted' }
   end
-  if depth >= limits.depth then return { 'queue_full' } end
+  if depth >= limits.depth and not (batch and batch.has_queue_room(depth, cost)) then return { 'queue_full' } end
   if limits.wait == 0 then return { 'overloaded' } end
   figures.last_number = place.number
   enqueue(place, now + limits.wait)
   if has_room then recall() end
+  if batch then batch.make_way() end
   return { 'queued', text(place.number) }
 end
 

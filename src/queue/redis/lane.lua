@@ -8,7 +8,8 @@
 --   4 sorted set: unacknowledged grants, by the time at which they must be acknowledged
 --   5 hash:       every place: 'STATE REPLICA COST NUMBER', where STATE is queued, granted or in_flight
 --   6 hash:       how many places each workspace has, while the lane limits that
--- The id of a place is 'REPLICA.NUMBER WORKSPACE'.
+--   7 to 12:      batch places (batch.lua, batch-queue.lua). Those in flight are in 5, too
+-- The id of a place is 'REPLICA.NUMBER WORKSPACE', and that of a batch place 'batch REPLICA.NUMBER WORKSPACE'.
 -- ARGV: 1 the replica, 2 its incarnation, then the script's own arguments. Times are in microseconds.
 
 local LANE, QUEUE, DUE, GRANTS, PLACES, WORKSPACES = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -23,7 +24,8 @@ local function text(number)
 end
 
 -- All limits are one field and all figures another, because Redis searches the fields of a small hash linearly.
-local read = redis.call('HMGET', LANE, 'limits', 'figures', 'member ' .. replica, 'promise ' .. replica, 'per_workspace')
+local read = redis.call('HMGET', LANE, 'limits', 'figures', 'member ' .. replica, 'promise ' .. replica, 'per_workspace',
+  'batch', 'batch_limits')
 local LIMITS = { 'tokens', 'requests', 'depth', 'wait' }
 local FIGURES = {
   'requests', 'tokens', 'promised_requests', 'promised_tokens', 'quiet_until', 'last_number', 'recalled_at',
@@ -50,19 +52,26 @@ local figures = unpacked(FIGURES, read[2] or '0 0 0 0 0 0 0')
 limits.per_workspace = tonumber(read[5] or -1)
 -- Fencing: scripts ignore a replica that was removed and every incarnation but the newest.
 local is_member = read[3] == incarnation
+-- The rules and figures of batch places (batch.lua). Nil while the lane has none, so that they cost nothing then.
+local batch, batch_limits = nil, read[7]
 
 -- Every script that changes something ends with this.
 local function save()
   redis.call('HSET', LANE, 'figures', packed(FIGURES, figures))
+  if batch then batch.save() end
+end
+
+local function is_batch(id)
+  return string.sub(id, 1, 6) == 'batch '
 end
 
 local function workspace_of(id)
   return string.match(id, ' (.*)$') or ''
 end
 
--- Counts the places of the id's workspace, unless the lane has no limit for them.
+-- Counts the online places of the id's workspace, unless the lane has no limit for them.
 local function count(id, change)
-  if limits.per_workspace < 0 then return end
+  if limits.per_workspace < 0 or is_batch(id) then return end
   local workspace = workspace_of(id)
   if redis.call('HINCRBY', WORKSPACES, workspace, change) <= 0 then redis.call('HDEL', WORKSPACES, workspace) end
 end
@@ -79,23 +88,27 @@ local function is_workspace_full(id)
   return tonumber(redis.call('HGET', WORKSPACES, workspace_of(id)) or 0) >= limits.per_workspace
 end
 
--- Reads the five limits from ARGV, starting at this index.
+-- Reads the five limits from ARGV, starting at this index, and behind them the limits for batch places in one value.
 local function set_limits(first)
   for index, name in ipairs(LIMITS) do limits[name] = tonumber(ARGV[first + index - 1]) end
   limits.per_workspace = tonumber(ARGV[first + #LIMITS])
-  redis.call('HSET', LANE, 'limits', packed(LIMITS, limits), 'per_workspace', text(limits.per_workspace))
+  redis.call('HSET', LANE, 'limits', packed(LIMITS, limits), 'per_workspace', text(limits.per_workspace),
+    'batch_limits', ARGV[first + #LIMITS + 1])
+  batch_limits = ARGV[first + #LIMITS + 1]
   count_again()
+  if batch then batch.set_limits() end
 end
 
-local function place_of(id)
-  local stored = redis.call('HGET', PLACES, id)
+-- A batch place that waits is in another hash.
+local function place_of(id, hash)
+  local stored = redis.call('HGET', hash or PLACES, id)
   if not stored then return nil end
   local state, owner, cost, number = string.match(stored, '^(%S+) (%S+) (%S+) (%S+)$')
   return { id = id, state = state, owner = owner, cost = tonumber(cost), number = tonumber(number) }
 end
 
-local function store(place)
-  redis.call('HSET', PLACES, place.id,
+local function store(place, hash)
+  redis.call('HSET', hash or PLACES, place.id,
     place.state .. ' ' .. place.owner .. ' ' .. text(place.cost) .. ' ' .. text(place.number))
 end
 
@@ -128,6 +141,7 @@ local function charge(place, state)
 end
 
 local function release(place)
+  if batch and is_batch(place.id) then batch.ended(place) end
   figures.requests = figures.requests - 1
   figures.tokens = figures.tokens - place.cost
   redis.call('ZREM', GRANTS, place.id)
@@ -144,15 +158,34 @@ local function enqueue(place, due_at)
 end
 
 local function dequeue(place)
+  if batch then batch.uncover(place) end
   redis.call('ZREM', QUEUE, place.id)
   redis.call('ZREM', DUE, 'wait ' .. place.id)
   redis.call('HDEL', PLACES, place.id)
   count(place.id, -1)
 end
 
+local function send(place, event)
+  notify(place.owner, LANE .. '\n' .. place.id .. '\n' .. event)
+end
+
 local function refuse(place, kind)
   dequeue(place)
-  notify(place.owner, LANE .. '\n' .. place.id .. '\n' .. kind)
+  send(place, kind)
+end
+
+-- For a place that has waited.
+local function grant(place)
+  charge(place, 'granted')
+  redis.call('ZADD', GRANTS, text(now + ACKNOWLEDGE_WITHIN), place.id)
+  send(place, 'granted ' .. text(now - place.number))
+end
+
+-- The replica knows that the place was granted.
+local function acknowledge(place)
+  place.state = 'in_flight'
+  store(place)
+  redis.call('ZREM', GRANTS, place.id)
 end
 
 local function fits(cost)
@@ -199,9 +232,7 @@ local function pump()
       return recall()
     else
       dequeue(place)
-      charge(place, 'granted')
-      redis.call('ZADD', GRANTS, text(now + ACKNOWLEDGE_WITHIN), place.id)
-      notify(place.owner, LANE .. '\n' .. place.id .. '\ngranted ' .. text(now - place.number))
+      grant(place)
     end
     head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
   end
@@ -216,6 +247,7 @@ local function fence(owner)
     if place.owner == owner and place.state == 'queued' then dequeue(place) end
     if place.owner == owner and place.state == 'granted' then release(place) end
   end
+  if batch then batch.remove_waiting(owner) end
   redis.call('HDEL', LANE, 'member ' .. owner)
 end
 
@@ -247,10 +279,15 @@ local function settle()
     expire(due)
     due = first_of(DUE)
   end
+  if batch then batch.expire() end
   local unacknowledged = first_of(GRANTS)
   while unacknowledged do
     fence(place_of(unacknowledged).owner)
     unacknowledged = first_of(GRANTS)
   end
   pump()
+  if batch then
+    batch.make_way()
+    batch.pump()
+  end
 end

@@ -4,6 +4,8 @@ if not is_member then return 0 end
 local place = place_of(ARGV[3])
 if place and place.owner == replica then
   if place.state == 'queued' then dequeue(place) else release(place) end
+elseif batch then
+  batch.cancel(ARGV[3])
 end
 settle()
 save()

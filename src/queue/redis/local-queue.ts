@@ -1,4 +1,4 @@
-import { openLane, type Lane, type LaneDecision, type LaneLimits } from '../lane.ts'
+import { openLane, type Lane, type LaneDecision, type LaneLimits, type LaneStatus } from '../lane.ts'
 import type { Decision } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import { expiryTimer, openOutbox } from '../lane-adapter.ts'
@@ -22,8 +22,31 @@ export interface LocalQueueEvents {
 export function openLocalQueue(clock: AlarmClock, limits: LaneLimits, events: LocalQueueEvents) {
   const entries = new Map<string, RemoteEntry>()
   const outbox = openOutbox()
-  const lane: Lane<RemoteEntry> = openLane(limits, events.decided)
+  const preempted: RemoteEntry[] = []
+  const lane: Lane<RemoteEntry> = openLane(limits, events.decided, (entry) => {
+    entry.fate = 'preempted'
+    preempted.push(entry)
+  })
   const expiry = expiryTimer(lane, clock, events.expired)
+
+  function load(): Omit<LaneStatus, 'limits'> {
+    const all = { inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }
+    const batch = { ...all }
+    for (const entry of entries.values()) {
+      const isBatch = entry.tier === 'batch'
+      if (entry.isWaiting) (isBatch ? batch : all).queueDepth += 1
+      else {
+        charge(all, entry)
+        if (isBatch) charge(batch, entry)
+      }
+    }
+    return { ...all, batch }
+  }
+
+  function charge(load: { inFlightRequests: number; committedTokens: number }, { cost }: RemoteEntry): void {
+    load.inFlightRequests += 1
+    load.committedTokens += cost
+  }
 
   return {
     find: (id: string) => entries.get(id),
@@ -38,14 +61,10 @@ export function openLocalQueue(clock: AlarmClock, limits: LaneLimits, events: Lo
 
     /** Everything in flight, whether Redis or this replica admitted it. */
     running(): Promised {
-      let [requests, tokens] = [0, 0]
-      for (const entry of entries.values()) {
-        if (entry.isWaiting) continue
-        requests += 1
-        tokens += entry.cost
-      }
+      const { inFlightRequests: requests, committedTokens: tokens } = load()
       return { requests, tokens }
     },
+    load,
 
     /** Decides at once, or queues the entry and returns undefined. */
     arrive(entry: RemoteEntry): LaneDecision | undefined {
@@ -56,8 +75,15 @@ export function openLocalQueue(clock: AlarmClock, limits: LaneLimits, events: Lo
 
     /** Redis has admitted the entry and counts it, so the local lane must not. */
     countAtRedis(entry: RemoteEntry): void {
-      lane.leave(entry, clock.monotonic())
+      const nowMs = clock.monotonic()
+      lane.leave(entry, nowMs)
       entry.isCountedAtRedis = true
+      entry.startedAtMs = nowMs
+    },
+
+    keep(entry: RemoteEntry): void {
+      entry.fate = 'kept'
+      lane.keep(entry)
     },
 
     /** For an entry that the local lane has already refused. */
@@ -70,7 +96,8 @@ export function openLocalQueue(clock: AlarmClock, limits: LaneLimits, events: Lo
 
     /**
      * Makes the local lane count everything in flight, and keeps the order of the requests that wait. `limits` must be
-     * the limits in force while Redis decides: any number may wait, and none is admitted.
+     * the limits in force while Redis decides: any number may wait, and none is admitted. A place that was preempted is
+     * not preempted again.
      */
     countLocally(limits: LaneLimits): void {
       const all = [...entries.values()]
@@ -79,10 +106,12 @@ export function openLocalQueue(clock: AlarmClock, limits: LaneLimits, events: Lo
       const waiting = all.filter(({ isWaiting }) => isWaiting)
       const nowMs = clock.monotonic()
       for (const entry of waiting) lane.leave(entry, nowMs)
-      lane.setLimits({ ...limits, maxConcurrentRequests: UNLIMITED }, nowMs)
+      const batch = { ...limits.batch, reserveTokens: 0, maxShare: 1 }
+      lane.setLimits({ ...limits, maxConcurrentRequests: UNLIMITED, batch }, nowMs)
       for (const entry of inFlight) {
         entry.isCountedAtRedis = false
         lane.arrive(entry, nowMs)
+        if (entry.fate !== 'in_flight') lane.keep(entry)
       }
       lane.setLimits(limits, nowMs)
       for (const entry of waiting) lane.arrive(entry, entry.arrivedAtMs)
@@ -99,6 +128,9 @@ export function openLocalQueue(clock: AlarmClock, limits: LaneLimits, events: Lo
     deliver(): void {
       expiry.set()
       outbox.deliver()
+      for (let entry = preempted.shift(); entry !== undefined; entry = preempted.shift()) {
+        if (entries.has(entry.id)) entry.preempt()
+      }
     },
   }
 }

@@ -1,11 +1,10 @@
-import { noBatchLoad } from '../batch-places.ts'
 import type { LaneDecision, LaneLimits, LaneStatus } from '../lane.ts'
 import type { LaneArrival, Decision, Ticket, LaneLoad } from '../admission.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CoordinationState } from '../../cluster/coordination.ts'
 import type { Membership, RedisLink } from '../../cluster/redis/link.ts'
 import type { Decided } from '../lane-adapter.ts'
-import { remoteLane } from './lane-scripts.ts'
+import { remoteLane, type PlaceSnapshot } from './lane-scripts.ts'
 import { openLocalQueue } from './local-queue.ts'
 import { RemoteEntry } from './remote-entry.ts'
 import { openLaneSession, type LaneSession } from './session.ts'
@@ -14,8 +13,7 @@ import { openAllotment, type Decider } from './allotment.ts'
 export interface ReplicaLaneParts {
   readonly link: RedisLink
   readonly clock: AlarmClock
-  /** The id of a request is 'REPLICA.NUMBER WORKSPACE'. */
-  readonly nextId: (workspace: string) => string
+  readonly nextId: (arrival: LaneArrival) => string
   readonly onVacant: () => void
 }
 
@@ -99,6 +97,15 @@ export function openReplicaLane(
     settled()
   }
 
+  /** Redis need not be asked: if it has preempted the place and this replica does not know it yet, it preempts others instead. */
+  function keep(entry: RemoteEntry): boolean {
+    if (entry.fate === 'in_flight') {
+      local.keep(entry)
+      active?.session.keep(entry.id)
+    }
+    return entry.fate === 'kept'
+  }
+
   function connectionLost(): void {
     if (!active && !isJoining) return
     if (active) allotment.freeze(local.running())
@@ -145,7 +152,7 @@ export function openReplicaLane(
         allotment.renew(sentAtMs)
         areLimitsNew &&= limits !== snapshot.limits
         if (quietMs > 0) updateDecider()
-        else begin(member, new Set(snapshot.places.map(({ id }) => id)))
+        else begin(member, new Map(snapshot.places.map(({ id, state }) => [id, state])))
         settled()
       },
       () => {
@@ -157,14 +164,17 @@ export function openReplicaLane(
   }
 
   /** Starts the session, and sends what has changed since the snapshot was taken. */
-  function begin(member: Membership, sentIds: ReadonlySet<string>): void {
+  function begin(member: Membership, sent: ReadonlyMap<string, PlaceSnapshot['state']>): void {
     const session = openLaneSession({ member, remote, local, allotment, clock, settled, rejoin })
     active = { member, session }
     updateDecider()
-    for (const id of sentIds) if (!local.has(id)) session.leave(id)
+    for (const id of sent.keys()) if (!local.has(id)) session.leave(id)
     for (const entry of local.all()) {
       entry.isAcknowledging = false
-      if (!sentIds.has(entry.id)) session.enter(entry)
+      const state = sent.get(entry.id)
+      if (state === undefined) session.enter(entry)
+      if (entry.fate === 'kept' && state !== 'kept') session.keep(entry.id)
+      if (state === 'queued') entry.fate = 'in_flight'
     }
     if (areLimitsNew) sendLimits(member)
     heartbeat()
@@ -183,15 +193,13 @@ export function openReplicaLane(
   }
 
   function ownStatus(): LaneStatus {
-    const { requests, tokens } = local.running()
-    const queueDepth = local.size() - requests
-    return { limits, inFlightRequests: requests, committedTokens: tokens, queueDepth, batch: noBatchLoad }
+    return { limits, ...local.load() }
   }
 
   return {
     key: remote.key,
     enter(arrival, decided) {
-      const entry = new RemoteEntry(nextId(arrival.workspace), arrival, decided, { leave, keep: () => true })
+      const entry = new RemoteEntry(nextId(arrival), arrival, decided, { leave, keep, leaseMs: link.leaseMs })
       updateDecider()
       const isStopped = !active && !isJoining && !allotment.isProven()
       if (isRetired || isClosed || isStopped) {

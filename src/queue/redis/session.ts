@@ -27,9 +27,16 @@ export function openLaneSession({ member, remote, local, allotment, clock, settl
   }
 
   function enter(entry: RemoteEntry): void {
-    remote.enter(member, entry.id, entry.cost).then((answer) => {
+    const { id, cost } = entry
+    const answer =
+      entry.tier === 'batch' ? remote.enterBatch(member, id, cost, entry.redisWaitMs) : remote.enter(member, id, cost)
+    answer.then((answer) => {
       if (!isOver) answered(entry, answer)
     }, ignore)
+  }
+
+  function keep(id: string): void {
+    remote.keep(member, id).catch(ignore)
   }
 
   function answered(entry: RemoteEntry, [kind, number]: EnterAnswer): void {
@@ -74,6 +81,15 @@ export function openLaneSession({ member, remote, local, allotment, clock, settl
     local.countAtRedis(entry)
     allotment.spend(entry.cost)
     local.notify(entry, { kind: 'admitted', waitMs })
+    if (entry.fate === 'preempted') entry.preempt()
+  }
+
+  /** A place may be preempted before its grant is acknowledged. One whose answer has begun does not give way: Redis is about to know. */
+  function preempted(id: string): void {
+    const entry = local.find(id)
+    if (!entry || entry.fate !== 'in_flight') return
+    entry.fate = 'preempted'
+    if (!entry.isWaiting) entry.preempt()
   }
 
   function hasLease(): boolean {
@@ -91,20 +107,23 @@ export function openLaneSession({ member, remote, local, allotment, clock, settl
       allotment.renew(sentAtMs)
       allotment.promise(answer.promised)
       for (const id of answer.unacknowledged) granted(id)
+      for (const id of answer.preempted) preempted(id)
     }, ignore)
   }
 
   return {
     enter,
+    keep,
     leave,
     heartbeat,
-    /** Handles a message from Redis: a recall of the promise, a grant, or a refusal. */
+    /** Handles a message from Redis: a recall of the promise, a grant, a preemption, or a refusal. */
     receive(id: string, event: string): void {
       const entry = local.find(id)
       if (event === 'recall') {
         allotment.recall()
         heartbeat()
       } else if (event.startsWith('granted')) granted(id)
+      else if (event === 'preempted') preempted(id)
       else if (entry?.isWaiting) answered(entry, [event as EnterAnswer[0]])
     },
     end: () => void (isOver = true),

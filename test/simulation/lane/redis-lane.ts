@@ -26,7 +26,7 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
   const loaded = Promise.all([redis.flushall(), ...Object.values(scripts).map(({ lua }) => redis.script('LOAD', lua))])
   let lanes = 0
 
-  const open: OpenLane = async (initial, decide) => {
+  const open: OpenLane = async (initial, decide, preempt) => {
     await loaded
     const keys = laneKeys(`simulated ${++lanes}`)
     const requests = new Map<string, Request>()
@@ -35,8 +35,10 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
     let nextDeadlineMs = Infinity
     let isClosed = false
 
+    const waitOf = ({ maxWaitMs }: Request): number => (maxWaitMs === Infinity ? -1 : maxWaitMs * 1000)
     const owner = (request: Request): string => `replica-${request.number % 2}`
-    const idOf = ({ number, workspace }: Request): string => `r.${number} ${workspace}`
+    const idOf = ({ number, workspace, tier }: Request): string =>
+      `${tier === 'batch' ? 'batch ' : ''}r.${number} ${workspace}`
 
     async function run(name: keyof typeof scripts, nowMs: number, replica: string, ...args: (string | number)[]) {
       const answers = await redis
@@ -45,18 +47,20 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
         .evalsha(scripts[name].sha, keys.length, ...keys, replica, 1, ...args)
         .evalsha(scripts.status.sha, keys.length, ...keys, replica, 1)
         .zrangebyscore(keys[2]!, '-inf', FAR - 1, 'WITHSCORES', 'LIMIT', 0, 1)
+        .zrange(keys[11]!, '0', '0', 'WITHSCORES')
         .lrange('simulated:messages', 0, -1)
         .del('simulated:messages')
         .exec()
-      const [, answer, figures, due, messages] = answers!.map(([error, value]) => {
+      const [, answer, figures, due, batchDue, messages] = answers!.map(([error, value]) => {
         if (error) throw error
         return value
-      }) as [unknown, unknown, number[], string[], string[]]
+      }) as [unknown, unknown, number[], string[], string[], string[]]
       for (const message of messages) receive(message)
       await acknowledge(messages)
-      const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0] = figures.slice(5).map(Number)
-      status = { limits, inFlightRequests, committedTokens, queueDepth, batch: noBatchLoad }
-      nextDeadlineMs = due[1] === undefined ? Infinity : Number(due[1]) / 1000
+      const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0, , , ...ofBatch] = figures.slice(5).map(Number)
+      const batch = { inFlightRequests: ofBatch[0]!, committedTokens: ofBatch[1]!, queueDepth: ofBatch[2]! }
+      status = { limits, inFlightRequests, committedTokens, queueDepth, batch }
+      nextDeadlineMs = Math.min(Number(due[1] ?? Infinity), Number(batchDue[1] ?? Infinity)) / 1000
       return answer
     }
 
@@ -78,10 +82,18 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
     function receive(message: string): void {
       const [, id = '', event = ''] = message.split('\n')
       const request = requests.get(id)!
+      // Redis may grant a place that its replica has just refused. Its `leave` is on its way.
+      if (isClosed && request.standing === 'gone') return
       const [kind, wait] = event.split(' ')
       // Simultaneous arrivals get numbers a microsecond apart. The simulation's time has quarters of a millisecond.
-      if (kind === 'granted') decide(request, { kind: 'admitted', waitMs: Math.round(Number(wait) / 250) / 4 })
+      if (kind === 'preempted') preempt(request)
+      else if (kind === 'granted') decide(request, { kind: 'admitted', waitMs: Math.round(Number(wait) / 250) / 4 })
       else decide(request, { kind } as LaneDecision)
+    }
+
+    /** Twice, because the second time must change nothing. */
+    async function keep(request: Request, nowMs: number): Promise<void> {
+      for (let time = 0; time < 2; time += 1) await run('keep', nowMs, owner(request), idOf(request))
     }
 
     for (const replica of ['replica-0', 'replica-1']) {
@@ -92,15 +104,26 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
         if (isClosed) return { kind: 'closed' }
         const id = idOf(request)
         requests.set(id, request)
-        const answer = (await run('enter', nowMs, owner(request), id, request.cost)) as [string]
+        const enter = () =>
+          request.tier === 'batch'
+            ? run('enter-batch', nowMs, owner(request), id, request.cost, waitOf(request))
+            : run('enter', nowMs, owner(request), id, request.cost)
+        const answer = (await enter()) as [string]
         const [kind] = answer
         // Entering again must change nothing.
         if ((kind === 'queued' || kind === 'admitted') && request.number % 5 === 0) {
-          assert.deepEqual(await run('enter', nowMs, owner(request), id, request.cost), answer)
+          assert.deepEqual(await enter(), answer)
         }
         if (kind === 'queued') return undefined
         return (kind === 'admitted' ? { kind, waitMs: 0 } : { kind }) as LaneDecision
       },
+      async keep(request, nowMs) {
+        // The replica does not ask Redis if it knows that the place was preempted.
+        if (request.isPreempted) return false
+        await keep(request, nowMs)
+        return true
+      },
+      keepUnaware: keep,
       leave: async (request, nowMs) => void (await run('leave', nowMs, owner(request), idOf(request))),
       expire: async (nowMs) => void (await run('settle', nowMs, 'replica-0')),
       async setLimits(next, nowMs) {
@@ -110,10 +133,8 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
       /** Each replica closes by itself: it refuses its own callers and removes them from the queue. */
       async close(waiting, nowMs) {
         isClosed = true
-        for (const request of waiting) {
-          decide(request, { kind: 'closed' })
-          await run('leave', nowMs, owner(request), idOf(request))
-        }
+        for (const request of waiting) decide(request, { kind: 'closed' })
+        for (const request of waiting) await run('leave', nowMs, owner(request), idOf(request))
       },
       status: () => status,
       nextDeadlineMs: () => nextDeadlineMs,

@@ -7,8 +7,9 @@ import { Request, Violation, Witness } from './witness.ts'
 export interface SimulatedLane {
   arrive(request: Request, nowMs: number): LaneDecision | undefined | Promise<LaneDecision | undefined>
   leave(request: Request, nowMs: number): void | Promise<void>
-  /** A lane without this method gets no batch places. */
-  keep?(request: Request): boolean | Promise<boolean>
+  keep(request: Request, nowMs: number): boolean | Promise<boolean>
+  /** Keeps a preempted place whose replica does not know yet that it was preempted. */
+  keepUnaware?(request: Request, nowMs: number): Promise<void>
   expire(nowMs: number): void | Promise<void>
   setLimits(limits: LaneLimits, nowMs: number): void | Promise<void>
   close(waiting: readonly Request[], nowMs: number): void | Promise<void>
@@ -166,7 +167,7 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
   const lane = yield* answerOf(openLane(witness.limits, decide, preempt))
   const gapMs = oneOf([0.5, 2, 10, 50])
   const cancels = oneOf([0, 0.02, 0.2])
-  const batchShare = lane.keep ? oneOf([0, 0.3, 0.6, 0.9]) : 0
+  const batchShare = oneOf([0, 0.3, 0.6, 0.9])
   /** How soon the engine ends a call that is aborted. */
   const abortsWithin = oneOf([0, 0.03, 0.1, 0.5])
   let arrivals = 0.5
@@ -245,9 +246,19 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
 
   /** The answer of a flex request has begun, so it is not preempted any more. */
   function* keep(request: Request): Steps {
-    const isKept = yield* answerOf(lane.keep!(request))
+    if (request.isPreempted && lane.keepUnaware && chance(0.5)) return yield* keepUnaware(request)
+    const isKept = yield* answerOf(lane.keep(request, nowMs))
     witness.kept(request, isKept)
     tally[isKept ? 'kept' : 'keptTooLate'] += 1
+    inspect(timerLateMsMax)
+  }
+
+  /** Others have to give way instead. */
+  function* keepUnaware(request: Request): Steps {
+    request.isPreempted = false
+    request.isKept = true
+    tally.kept += 1
+    yield* answerOf(lane.keepUnaware!(request, nowMs))
     inspect(timerLateMsMax)
   }
 
