@@ -221,6 +221,46 @@ export const configNotes = {
     '`600000`',
     'How long a flex request may wait for idle capacity. Beyond it: 503 `model_overloaded`.',
   ],
+  'devices.NAME': [
+    'none',
+    'How much memory the engines with `run` on this device may take together ([guide](../guides/engines-on-demand.md)). With `catalog`, it is in that file.',
+  ],
+  'models[].serverless.engine.run.command': [
+    'required',
+    'The program that Weir starts when the model is needed, and its arguments, without a shell. `${PORT}` becomes the port. It stays in the foreground and listens on 127.0.0.1.',
+  ],
+  'models[].serverless.engine.run.env.NAME': [
+    'none',
+    'Environment variables besides those of Weir, of which those that begin with `WEIR_` are not passed on.',
+  ],
+  'models[].serverless.engine.run.port': [
+    'required',
+    'The port on 127.0.0.1 that the engine listens on. No other engine may have it.',
+  ],
+  'models[].serverless.engine.run.ready': [
+    'the path of the health check',
+    'The path that answers with a status from 200 to 299 as soon as the engine can be called.',
+  ],
+  'models[].serverless.engine.run.start_timeout_ms': ['`600000`', 'How long a start may take.'],
+  'models[].serverless.engine.run.stop_after_idle_ms': [
+    'it keeps running',
+    'Ends the engine after this long without a request.',
+  ],
+  'models[].serverless.engine.run.device': ['none', 'One of `devices`.'],
+  'models[].serverless.engine.run.memory': [
+    'required with `device`',
+    'What the engine takes of the memory of its device.',
+  ],
+  'models[].serverless.engine.run.group': ['none', 'At most one engine of a group runs at a time.'],
+  'models[].serverless.engine.run.pin': [
+    '`false`',
+    '`true`: once it runs, it is neither swapped nor ended when it is idle.',
+  ],
+  'models[].serverless.engine.run.preload': ['`false`', '`true`: it starts with the service.'],
+  'models[].serverless.engine.run.sleep.memory': [
+    '`0MiB`',
+    '`sleep` is for vLLM with `--enable-sleep-mode` and `VLLM_SERVER_DEV_MODE=1`: it sleeps instead of ending when its place is needed, and still takes this much of its device.',
+  ],
   'models[].dedicated[].workspace': ['required', 'The workspace that the capacity is reserved for.'],
   'models[].dedicated[].per_hour': ['none', 'AUD for an hour of the reservation.'],
 }

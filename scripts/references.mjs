@@ -133,6 +133,8 @@ export function* keysOf(schema, path) {
       seen.add(name)
       yield* keysOf(inner, path === '' ? name : `${path}.${name}`)
     }
+    // An object with names that the operator chooses.
+    if (typeof part.additionalProperties === 'object') yield [`${path}.NAME`, part.additionalProperties]
   }
 }
 

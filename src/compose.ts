@@ -8,6 +8,7 @@ import { deploymentFor, type Model } from './catalog/model.ts'
 import { modelsToFetch } from './local-models/catalog-models.ts'
 import type { FetchEvents } from './local-models/local-models.ts'
 import { adminApi } from './server/api/admin-api.ts'
+import { engineCommands } from './engines/routes/on-demand.ts'
 import { replicaCommands } from './cluster/routes/replicas.ts'
 import { publicApi } from './server/api/public-api.ts'
 import { listen, urlOf, type Listener } from './server/server.ts'
@@ -162,6 +163,7 @@ async function openCommands(
     metrics: telemetry.metrics,
     reconciled: (problems) => telemetry.reconciled(problems, clock.now()),
     replicas: replicaCommands(coordination, { audit: store, clock }),
+    engines: engineCommands(parts.engines, { audit: store, clock }),
   })
   opened.defer(() => commands.close())
   return commands
@@ -180,6 +182,7 @@ async function openAdminListener(parts: Parts): Promise<Listener | undefined> {
     engines: () =>
       [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engines.failures.of(address.url) })),
     readEngineLoads: engines.readLoads,
+    onDemand: engines.onDemand,
     engineOf: engines.of,
     downloads: downloads.list,
     limits: settings,

@@ -247,7 +247,7 @@ export function findMistakes(
     if (file === undefined) return
     const secrets: Secrets = (name) => environment[name]
     const yaml = readConfigFile(file)
-    toModels(yaml.data.models, yaml, secrets)
+    toModels(yaml.data, yaml, secrets)
     collect(() => yaml.requireCorrect())
     const { catalog } = yaml.data
     const other = typeof catalog === 'string' ? resolve(dirname(file), catalog) : undefined

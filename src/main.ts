@@ -17,6 +17,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   keys: async () => (await import('./workspaces/keys/commands/keys.ts')).keys,
   sessions: async () => (await import('./workspaces/sessions/commands/sessions.ts')).sessions,
   models: async () => (await import('./catalog/commands/models.ts')).models,
+  engines: async () => (await import('./engines/commands/engines.ts')).engines,
   reload: async () => (await import('./operate/commands/reload.ts')).reload,
   prices: async () => (await import('./billing/prices/commands/prices.ts')).prices,
   usage: async () => (await import('./billing/usage/commands/usage.ts')).usage,

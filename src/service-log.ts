@@ -8,6 +8,7 @@ import { RUNTIME_NAME } from './local-models/files/runtime-files.ts'
 import type { FetchEvents } from './local-models/local-models.ts'
 import type { FailureCounts } from './engines/failure-counts.ts'
 import { healthLog } from './engines/health-log.ts'
+import type { OnDemandEvents } from './engines/on-demand/on-demand.ts'
 import type { UpstreamEvents } from './engines/upstream.ts'
 import type { LedgerEvents } from './ledger/open-ledger.ts'
 import type { SpendEvents } from './workspaces/spend-limits/spending.ts'
@@ -91,6 +92,22 @@ export function upstreamEvents({ log }: Telemetry, failures: FailureCounts): Ups
       failures.add(url, reason)
       log.warn({ url, reason }, 'engine call failed')
     },
+  }
+}
+
+export function onDemandEvents({ log, engineStarted, engineFailed }: Telemetry): OnDemandEvents {
+  return {
+    started(lane, ms) {
+      engineStarted(lane, ms)
+      log.info({ lane, seconds: Math.round(ms / 100) / 10 }, 'engine is ready')
+    },
+    failed(lane, reason, lastLines) {
+      engineFailed(lane)
+      log.warn({ lane, reason, last_lines: lastLines }, 'engine failed')
+    },
+    stopped: (lane) => log.info({ lane }, 'engine is stopped'),
+    leftoversEnded: (names) =>
+      log.warn({ engines: names }, 'ended engines that an earlier run of the service had left'),
   }
 }
 

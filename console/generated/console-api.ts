@@ -649,6 +649,10 @@ export interface Operations {
           | 'downloading'
           | 'model_unavailable'
         unavailable_message?: string
+        engine?: {
+          state: 'stopped' | 'starting' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'stopping' | 'failed'
+          ready_in_ms: number | null
+        }
       }[]
     }
   }

@@ -1487,6 +1487,21 @@ export interface Operations {
           problem: string | null
           message: string
         } | null
+        on_demand: {
+          state: 'stopped' | 'starting' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'stopping' | 'failed'
+          waiting: number
+          running: number
+          pinned: boolean
+          can_sleep: boolean
+          device: string | null
+          device_bytes: number | null
+          needed_bytes: number
+          held_bytes: number
+          start_ms: readonly number[]
+          ready_in_ms: number | null
+          problem: string | null
+          last_lines: readonly string[]
+        } | null
       }[]
       drained_without_engine: readonly string[]
     }
@@ -1502,6 +1517,27 @@ export interface Operations {
     query: {}
     body: { url: string }
     answer: { url: string; drained: boolean; in_flight: number }
+  }
+  orderEngine: {
+    path: {}
+    query: {}
+    body: { lane: string; order: 'start' | 'stop' | 'sleep' | 'wake' | 'pin' | 'unpin' }
+    answer: {
+      lane: string
+      state: 'stopped' | 'starting' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'stopping' | 'failed'
+      waiting: number
+      running: number
+      pinned: boolean
+      can_sleep: boolean
+      device: string | null
+      device_bytes: number | null
+      needed_bytes: number
+      held_bytes: number
+      start_ms: readonly number[]
+      ready_in_ms: number | null
+      problem: string | null
+      last_lines: readonly string[]
+    }
   }
   listLocalModels: {
     path: {}
@@ -2168,6 +2204,7 @@ export const operations = {
   listEngines: ['GET', '/admin/v1/engines', ['operator', 'viewer']],
   drainEngine: ['POST', '/admin/v1/engines/drain', ['operator']],
   undrainEngine: ['POST', '/admin/v1/engines/undrain', ['operator']],
+  orderEngine: ['POST', '/admin/v1/engines/orders', ['operator']],
   listLocalModels: ['GET', '/admin/v1/local-models', ['operator', 'viewer']],
   pullModel: ['POST', '/admin/v1/local-models/download', ['operator']],
   pauseModel: ['POST', '/admin/v1/local-models/pause', ['operator']],

@@ -706,6 +706,10 @@ export interface Operations {
           | 'downloading'
           | 'model_unavailable'
         unavailable_message?: string
+        engine?: {
+          state: 'stopped' | 'starting' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'stopping' | 'failed'
+          ready_in_ms: number | null
+        }
       }[]
     }
   }
@@ -755,6 +759,10 @@ export interface Operations {
         | 'downloading'
         | 'model_unavailable'
       unavailable_message?: string
+      engine?: {
+        state: 'stopped' | 'starting' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'stopping' | 'failed'
+        ready_in_ms: number | null
+      }
       description: string
       aliases: readonly string[]
       queue_limits: {
@@ -812,6 +820,10 @@ export interface Operations {
         | 'downloading'
         | 'model_unavailable'
       unavailable_message?: string
+      engine?: {
+        state: 'stopped' | 'starting' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'stopping' | 'failed'
+        ready_in_ms: number | null
+      }
       description: string
       aliases: readonly string[]
       queue_limits: {
@@ -837,6 +849,10 @@ export interface Operations {
         available_budget: number
         queue_depth: number
         batch?: { in_flight_requests: number; committed_tokens: number; queue_depth: number }
+        engine?: {
+          state: 'stopped' | 'starting' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'stopping' | 'failed'
+          ready_in_ms: number | null
+        }
         limits: {
           token_budget: number
           max_concurrent_requests: number

@@ -3,6 +3,7 @@ import { openCatalog, type Catalog } from './catalog.ts'
 import type { CatalogSource } from './file.ts'
 import type { LaneSettings } from './lane-settings.ts'
 import type { PriceBook } from '../billing/prices/price-book.ts'
+import { ConfigError } from '../shared/checked-yaml.ts'
 import { catalogWarnings } from './warnings.ts'
 import { deploymentsOf, type Deployment, type Model } from './model.ts'
 import { untakenParameters, untakenWarning } from '../engines/dialects/listed-parameters.ts'
@@ -19,6 +20,8 @@ export interface CatalogInForceParts {
   readonly engines: { update(deployments: readonly Deployment[]): void }
   readonly admission: Pick<Admission, 'setLanes'>
   readonly local: Pick<LocalModels, 'knows'>
+  /** How many processes of the service share this machine. */
+  readonly processes: number
   readonly changes: ChangeFeed
   workspaceNames(): readonly string[]
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -27,10 +30,20 @@ export interface CatalogInForceParts {
 /** Node's fetch and several SDKs give up after 300 s without headers, and the answer itself takes a while. */
 const CLIENT_PATIENCE_MS = 240_000
 
+/** Each worker would start the engine for itself, on the same port. */
+function refuseRun(models: readonly Model[]): void {
+  const lane = models.flatMap(deploymentsOf).find(({ engine }) => engine?.run)?.lane
+  if (lane === undefined) return
+  throw new ConfigError(
+    `${lane}: an engine with run needs a service of one process; start it without --workers, or start the engine yourself and give its urls`,
+  )
+}
+
 export async function openCatalogInForce(parts: CatalogInForceParts): Promise<Catalog> {
   const { source, lanes, prices, engines, admission, local, changes, log } = parts
   const catalog = await openCatalog(source, async (models) => {
     requireKnown(models, local)
+    if (parts.processes > 1) refuseRun(models)
     await prices.syncListPrices(models)
     for (const lane of await lanes.dropReplaced(models)) {
       log.info({ lane }, 'the limits in the file have changed: they replace those that an operator had set')

@@ -9,7 +9,8 @@ import {
   type Model,
 } from './model.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
-import type { LaneLimits } from '../queue/lane.ts'
+import { devicesSchema, engineRunSchema, TakenPorts, toEngineRun, type Devices } from './engine-run.ts'
+import { deploymentLimitsSchema, toLimits } from './file-limits.ts'
 import { pricesByKind } from '../billing/rating/price-kinds.ts'
 import { freeRates, parsePriceList, priceRule } from '../billing/rating/rating.ts'
 import { isTokenizer, tokenizerNames } from '../shared/tokens/token-estimate.ts'
@@ -95,51 +96,7 @@ const engineSchema = Type.Object(
         { additionalProperties: false },
       ),
     ),
-  },
-  { additionalProperties: false },
-)
-
-/** All limits of a lane. */
-export const laneLimitsSchema = Type.Object(
-  {
-    token_budget: Type.Integer({ minimum: 1, maximum: 1_000_000_000_000 }),
-    max_concurrent_requests: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
-    max_queue_depth: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
-    max_wait_ms: Type.Integer({ minimum: 1, maximum: 3_600_000 }),
-    max_requests_per_workspace: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 1_000_000,
-        description:
-          'How many requests one workspace may have at the model, waiting and running together. Others are refused at once with `workspace_queue_full`. Without it, a workspace may fill the queue.',
-      }),
-    ),
-  },
-  { additionalProperties: false },
-)
-
-/** What lines of batches and flex requests may use. Only the file has these limits. */
-const batchLimitsSchema = Type.Object(
-  {
-    reserve_concurrent: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
-    reserve_tokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000 }),
-    max_share: Type.Number({ minimum: 0, maximum: 1 }),
-    preempt: Type.Boolean(),
-    max_queue_depth: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
-  },
-  { additionalProperties: false },
-)
-
-const limitsSchema = Type.Object(
-  {
-    ...Type.Partial(laneLimitsSchema).properties,
-    batch: Type.Optional(Type.Object(Type.Partial(batchLimitsSchema).properties, { additionalProperties: false })),
-    flex: Type.Optional(
-      Type.Object(
-        { max_wait_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600_000 })) },
-        { additionalProperties: false },
-      ),
-    ),
+    run: Type.Optional(engineRunSchema),
   },
   { additionalProperties: false },
 )
@@ -169,7 +126,7 @@ const modelSchema = Type.Object(
     pricing: Type.Optional(priceListSchema),
     serverless: Type.Optional(
       Type.Object(
-        { engine: Type.Optional(engineSchema), limits: Type.Optional(limitsSchema) },
+        { engine: Type.Optional(engineSchema), limits: Type.Optional(deploymentLimitsSchema) },
         { additionalProperties: false },
       ),
     ),
@@ -179,7 +136,7 @@ const modelSchema = Type.Object(
           {
             workspace: workspaceName,
             engine: Type.Optional(engineSchema),
-            limits: Type.Optional(limitsSchema),
+            limits: Type.Optional(deploymentLimitsSchema),
             per_hour: Type.Optional(decimal()),
           },
           { additionalProperties: false },
@@ -193,7 +150,10 @@ const modelSchema = Type.Object(
 
 export const modelsSchema = Type.Array(modelSchema, { maxItems: 10_000 })
 
-const catalogSchema = Type.Object({ models: modelsSchema }, { additionalProperties: false })
+const catalogSchema = Type.Object(
+  { models: modelsSchema, devices: Type.Optional(devicesSchema) },
+  { additionalProperties: false },
+)
 
 type ModelEntry = Static<typeof modelSchema>
 
@@ -208,17 +168,21 @@ export type Secrets = (name: string) => string | undefined
 
 export function parseCatalog(text: string, file: string, secrets: Secrets): readonly Model[] {
   const yaml = parseCheckedYaml(text, file, catalogSchema)
-  const models = toModels(yaml.data.models, yaml, secrets)
+  const models = toModels(yaml.data, yaml, secrets)
   yaml.requireCorrect()
   return models
 }
 
 /** Reports mistakes to `yaml`. Entries that violate the schema are skipped, since they are reported already. */
 export function toModels(
-  entries: readonly ModelEntry[] | undefined,
+  {
+    models: entries,
+    devices,
+  }: { readonly models?: readonly ModelEntry[] | undefined; readonly devices?: Devices | undefined },
   yaml: CheckedYaml<unknown>,
   secrets: Secrets,
 ): readonly Model[] {
+  const reading = { yaml, secrets, devices: yaml.isBroken(['devices']) ? undefined : devices, ports: new TakenPorts() }
   const taken = new Set<string>()
   if (!Array.isArray(entries)) return []
   return (entries as readonly ModelEntry[]).flatMap((entry, index) => {
@@ -231,11 +195,20 @@ export function toModels(
       if (taken.has(name)) yaml.mistake([...path, where], `"${name}" is already the name of a model`)
       taken.add(name)
     }
-    return [toModel(entry, path, yaml, secrets)]
+    return [toModel(entry, path, reading)]
   })
 }
 
-function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secrets: Secrets): Model {
+/** What the entries of a file are read with. */
+interface Reading {
+  readonly yaml: CheckedYaml<unknown>
+  readonly secrets: Secrets
+  readonly devices: Devices | undefined
+  readonly ports: TakenPorts
+}
+
+function toModel(entry: ModelEntry, path: Path, reading: Reading): Model {
+  const { yaml } = reading
   const generates = entry.categories.some((category) => category === 'llm' || category === 'vision')
   const maxCompletionTokens = entry.max_completion_tokens ?? (generates ? entry.context_length : 0)
   if (maxCompletionTokens > entry.context_length) {
@@ -263,15 +236,23 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
     if ('badKey' in parsePriceList({ per_hour: deployment.per_hour ?? '0' })) {
       yaml.mistake([...where, 'per_hour'], `must be ${priceRule}`)
     }
+    const lane = `${entry.id}@${deployment.workspace}`
+    const engine = toEngine(deployment.engine, { slug: entry.id, lane, generates }, [...where, 'engine'], reading)
     return {
-      lane: `${entry.id}@${deployment.workspace}`,
+      lane,
       mode: 'dedicated',
       workspace: deployment.workspace,
-      engine: toEngine(deployment.engine, { slug: entry.id, generates }, [...where, 'engine'], yaml, secrets),
-      limits: toLimits(deployment.limits, [...where, 'limits'], yaml),
+      engine,
+      limits: toLimits(deployment.limits, engine, [...where, 'limits'], yaml),
       perHour: deployment.per_hour,
     }
   })
+  const shared = toEngine(
+    entry.serverless?.engine,
+    { slug: entry.id, lane: entry.id, generates },
+    [...path, 'serverless', 'engine'],
+    reading,
+  )
   return {
     id: entry.id,
     aliases: entry.aliases ?? [],
@@ -294,14 +275,8 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
       lane: entry.id,
       mode: 'serverless',
       workspace: undefined,
-      engine: toEngine(
-        entry.serverless.engine,
-        { slug: entry.id, generates },
-        [...path, 'serverless', 'engine'],
-        yaml,
-        secrets,
-      ),
-      limits: toLimits(entry.serverless.limits, [...path, 'serverless', 'limits'], yaml),
+      engine: shared,
+      limits: toLimits(entry.serverless.limits, shared, [...path, 'serverless', 'limits'], yaml),
       perHour: undefined,
     },
     dedicated,
@@ -310,18 +285,20 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
 
 function toEngine(
   engine: Static<typeof engineSchema> | undefined,
-  { slug, generates }: { readonly slug: string; readonly generates: boolean },
+  { slug, lane, generates }: { readonly slug: string; readonly lane: string; readonly generates: boolean },
   path: Path,
-  yaml: CheckedYaml<unknown>,
-  secrets: Secrets,
+  { yaml, secrets, devices, ports }: Reading,
 ): EngineDescription | undefined {
   if (!engine) return undefined
   const apiKey = engine.api_key_env === undefined ? undefined : secrets(engine.api_key_env)
   if (engine.api_key_env !== undefined && !apiKey) {
     yaml.mistake([...path, 'api_key_env'], `the environment variable ${engine.api_key_env} is not set`)
   }
-  const urls = engine.urls ?? []
-  if (engine.kind === 'embedded' && urls.length > 0) {
+  const run = engine.run && toEngineRun(engine.run, { kind: engine.kind, devices }, [...path, 'run'], yaml)
+  if (run) ports.take(run.port, lane, [...path, 'run'], yaml)
+  if (run && engine.urls) yaml.mistake([...path, 'urls'], 'is not allowed with run: the engine is on its port')
+  const urls = run ? [`http://127.0.0.1:${run.port}/v1`] : (engine.urls ?? [])
+  if (engine.kind === 'embedded' && !run && urls.length > 0) {
     yaml.mistake([...path, 'urls'], 'is not allowed for kind embedded: Weir runs that engine itself')
   }
   if (engine.kind !== 'embedded' && urls.length === 0) {
@@ -352,35 +329,6 @@ function toEngine(
     firstByteTimeoutMs: engine.first_byte_timeout_ms ?? 600_000,
     idleTimeoutMs: engine.idle_timeout_ms ?? 300_000,
     health: { path: engine.health?.path, intervalMs: engine.health?.interval_ms ?? 5000 },
+    ...(run && { run }),
   }
-}
-
-function toLimits(limits: Static<typeof limitsSchema> | undefined, path: Path, yaml: CheckedYaml<unknown>): LaneLimits {
-  const { batch } = limits ?? {}
-  const result: LaneLimits = {
-    tokenBudget: limits?.token_budget ?? 200_000,
-    maxConcurrentRequests: limits?.max_concurrent_requests ?? 32,
-    maxQueueDepth: limits?.max_queue_depth ?? 256,
-    maxWaitMs: limits?.max_wait_ms ?? 120_000,
-    maxRequestsPerWorkspace: limits?.max_requests_per_workspace,
-    batch: batch && {
-      reserveConcurrent: batch.reserve_concurrent,
-      reserveTokens: batch.reserve_tokens,
-      maxShare: batch.max_share,
-      preempt: batch.preempt,
-      maxQueueDepth: batch.max_queue_depth,
-    },
-    maxFlexWaitMs: limits?.flex?.max_wait_ms,
-  }
-  const reserve = 'leaves nothing for batch work; lower it, or set max_share: 0 to pause batch work'
-  if ((batch?.reserve_concurrent ?? 0) >= result.maxConcurrentRequests) {
-    yaml.mistake(
-      [...path, 'batch', 'reserve_concurrent'],
-      `${reserve} (max_concurrent_requests is ${result.maxConcurrentRequests})`,
-    )
-  }
-  if ((batch?.reserve_tokens ?? 0) >= result.tokenBudget) {
-    yaml.mistake([...path, 'batch', 'reserve_tokens'], `${reserve} (token_budget is ${result.tokenBudget})`)
-  }
-  return result
 }

@@ -57,6 +57,31 @@ export interface EngineDescription {
   readonly idleTimeoutMs: number
   /** `path` is on the server itself, whatever the path in its address; undefined: the usual one of its kind. */
   readonly health: { readonly path: string | undefined; readonly intervalMs: number }
+  /** How Weir starts it; undefined: it runs anyway. */
+  readonly run?: EngineRun | undefined
+}
+
+/** A process that Weir starts when it is needed. */
+export interface EngineRun {
+  /** `${PORT}` stands for the port, here and in `env`. */
+  readonly command: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly port: number
+  /** On the server itself; undefined: the path of the health check. */
+  readonly readyPath: string | undefined
+  readonly startTimeoutMs: number
+  /** undefined: it keeps running. */
+  readonly stopAfterIdleMs: number | undefined
+  /** Where it runs, and how much memory there is. */
+  readonly device: { readonly name: string; readonly bytes: number } | undefined
+  /** What it takes of its device. */
+  readonly bytes: number
+  /** At most one engine of a group runs at a time. */
+  readonly group: string | undefined
+  readonly isPinned: boolean
+  readonly isPreloaded: boolean
+  /** What it takes of its device while it sleeps; undefined: it cannot sleep. */
+  readonly sleep: { readonly bytes: number } | undefined
 }
 
 /** How to check the health of an engine. */

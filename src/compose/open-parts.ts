@@ -211,13 +211,14 @@ async function openModels(start: Start, parts: Records & Shared & Access & { rea
     (it) => it.close(),
   )
   const lanes = await openLaneSettings(store, changes)
-  const engines = opened.adopt(openEngines(config, telemetry, lanes), (it) => it.close())
+  const engines = opened.adopt(openEngines(config, clock, telemetry, lanes), (it) => it.close())
   telemetry.measure({
     admission,
     coordination,
     ledger,
     memory,
     engineAddresses: engines.addresses,
+    engineStates: engines.onDemand.list,
     readEngineLoads: engines.readLoads,
     engineKind: engines.kindOf,
     genAiNames: config.genAiNames,
@@ -236,6 +237,7 @@ async function openModels(start: Start, parts: Records & Shared & Access & { rea
     engines,
     admission,
     local: engines.local,
+    processes: config.processes,
     changes,
     // The first start creates the workspace later than this.
     workspaceNames: () => [FIRST_WORKSPACE, ...accounts.workspaces().map(({ name }) => name)],

@@ -27,7 +27,7 @@ export function catalogSource(
   const parse = whenChanged((text) => {
     const yaml = unread?.text === text ? unread.yaml : readConfigFile(file, text)
     unread = undefined
-    const models = toModels(yaml.data.models, yaml, secrets)
+    const models = toModels(yaml.data, yaml, secrets)
     yaml.requireCorrect()
     return models
   })

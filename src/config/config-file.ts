@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Type, type Static, type TInteger, type TProperties, type TString } from 'typebox'
 import { eventTypes } from '../alerts/event-table.ts'
+import { devicesSchema } from '../catalog/engine-run.ts'
 import { modelsSchema } from '../catalog/file.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
 import { isEmailAddress } from '../shared/email-address.ts'
@@ -227,6 +228,7 @@ export const configSchema = Type.Object(
     tracing: section({ endpoint: webAddress(), sample: Type.Number({ minimum: 0, maximum: 1 }) }),
     metrics: section({ endpoint: webAddress(), gen_ai_names: Type.Enum(['current', 'former', 'both']) }),
     models: Type.Optional(modelsSchema),
+    devices: Type.Optional(devicesSchema),
     catalog: Type.Optional(Type.String({ minLength: 1 })),
   },
   closed,
@@ -237,7 +239,7 @@ export type FileContent = Static<typeof configSchema>
 /** Collects mistakes; call `requireCorrect` before you rely on the data. */
 export function readConfigFile(file: string, text = readFileSync(file, 'utf8')): CheckedYaml<FileContent> {
   const yaml = parseCheckedYaml(text, file, configSchema)
-  const { models, catalog, seller, invoice, audio = {}, server = {} } = yaml.data
+  const { models, devices, catalog, seller, invoice, audio = {}, server = {} } = yaml.data
   if (seller && !yaml.isBroken(['seller']) && parseAbn(seller.abn) === undefined) {
     yaml.mistake(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)
   }
@@ -245,6 +247,7 @@ export function readConfigFile(file: string, text = readFileSync(file, 'utf8')):
   checkSignIn(yaml)
   checkAlerts(yaml)
   if (models && catalog) yaml.mistake(['catalog'], 'give either models or catalog, not both')
+  if (devices && catalog) yaml.mistake(['devices'], 'belongs into the file of the catalog, beside models')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } = audio
   if (!yaml.isBroken(['audio']) && spool < 2 * upload) {
     yaml.mistake(

@@ -1,5 +1,6 @@
 import type { ApiError } from '../shared/errors.ts'
 import type { RequestTrace } from '../shared/request-trace.ts'
+import type { RunState } from './on-demand/scheduler.ts'
 import type { EngineHeaders, EngineRequest } from './job.ts'
 import type { Prompt } from './prefix/warm-prefixes.ts'
 import type { MissingFiles } from '../catalog/unavailable-model.ts'
@@ -11,6 +12,8 @@ export interface EngineCall extends EngineRequest {
   readonly prompt?: Prompt | undefined
   readonly receiver: EngineReceiver
   readonly trace: RequestTrace
+  /** How long it may wait for an engine that has to start first; undefined: as long as it takes. */
+  readonly maxWaitMs?: number | undefined
 }
 
 /** Receives an engine's successful answer as it arrives. Refusals and failures are not passed to it. */
@@ -61,12 +64,23 @@ export interface EngineAddressState {
   readonly load?: ReportedLoad | undefined
 }
 
+/** How far an engine is that starts when it is needed. */
+export interface StartStatus {
+  readonly state: RunState
+  /** Calls that wait for it. */
+  readonly waiting: number
+  /** When it is expected to be ready, from now; undefined: unknown, or it is ready. */
+  readonly readyInMs: number | undefined
+}
+
 /** The engines behind one deployment. */
 export interface Engine {
   /** False while every address is known to be down, or drained, or files are missing. */
   usable(): boolean
   /** For a model that the service runs itself: undefined once it is downloaded. */
   missingFiles?(): MissingFiles | undefined
+  /** For an engine that starts when it is needed. */
+  start?(): StartStatus | undefined
   addresses(): readonly EngineAddressState[]
   /** Asks the servers for their load, for `addresses`. Missing if this kind does not report it. */
   readLoad?(): Promise<void>

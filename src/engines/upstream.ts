@@ -109,7 +109,7 @@ export interface EngineSet {
   close(): Promise<void>
 }
 
-export function engineSet(open: (description: EngineDescription) => Engine): EngineSet {
+export function engineSet(open: (description: EngineDescription, lane: string) => Engine): EngineSet {
   let current = new Map<string, { readonly description: string; readonly kind: EngineKind; readonly engine: Engine }>()
   return {
     of: (deployment) => current.get(deployment.lane)?.engine,
@@ -127,7 +127,7 @@ export function engineSet(open: (description: EngineDescription) => Engine): Eng
         const text = JSON.stringify(description)
         const same = current.get(lane)
         const keep = same?.description === text ? same : undefined
-        next.set(lane, keep ?? { description: text, kind: description.kind, engine: open(description) })
+        next.set(lane, keep ?? { description: text, kind: description.kind, engine: open(description, lane) })
       }
       for (const [lane, old] of current) if (next.get(lane) !== old) void old.engine.close()
       current = next

@@ -8,7 +8,7 @@ import type { Reloads } from '../cluster/changes/change-feed.ts'
 import type { CacheUseEntry } from '../engines/cache-use.ts'
 import type { ContradictedCounts } from '../engines/contradicted-counts.ts'
 import type { MetricFamily } from './telemetry/metrics.ts'
-import { removeSocket, type RemovedModel, type ReplicaListing } from './running-service.ts'
+import { removeSocket, type EngineListing, type RemovedModel, type ReplicaListing } from './running-service.ts'
 
 /** The service's side of running-service.ts: a unix socket that only its own user can open. */
 
@@ -30,6 +30,12 @@ export interface ServiceCommands {
     list(): Promise<ReplicaListing>
     /** Records it. Rejects if there is no such replica. */
     drain(name: string, actor: string): Promise<void>
+  }
+  readonly engines: {
+    /** Those that start when they are needed. */
+    list(): readonly EngineListing[]
+    /** Records it. Rejects if there is no such engine, or it cannot do that. */
+    order(lane: string, order: string, actor: string): Promise<void>
   }
   /** Removes a local model. Rejects while it is in use. The command records it. */
   removeModel(slug: string): Promise<RemovedModel>
@@ -54,6 +60,9 @@ export async function listenForCommands(
     }
     if (request.method === 'POST' && pathname === '/drain') {
       return drain(commands, searchParams, response)
+    }
+    if (request.method === 'POST' && pathname === '/engine-order') {
+      return orderEngine(commands, searchParams, response)
     }
     if (request.method === 'POST' && pathname === '/remove-model') {
       return removeModel(commands, searchParams.get('model') ?? '', response)
@@ -81,7 +90,7 @@ export async function listenForCommands(
 
 async function answer(
   request: string,
-  { reloads, settings, settled, contradictedCounts, cacheUse, metrics, replicas }: ServiceCommands,
+  { reloads, settings, settled, contradictedCounts, cacheUse, metrics, replicas, engines }: ServiceCommands,
 ): Promise<{ status: number; body: object }> {
   try {
     switch (request) {
@@ -91,6 +100,8 @@ async function answer(
         return { status: 200, body: { families: await metrics() } }
       case 'GET /replicas':
         return { status: 200, body: await replicas.list() }
+      case 'GET /engines':
+        return { status: 200, body: { engines: engines.list() } }
       case 'POST /accounts':
         return { status: 200, body: { reloaded: true, unreached: await reloads.accounts() } }
       case 'POST /settled':
@@ -144,6 +155,16 @@ function sendLink({ consoleLink }: ServiceCommands, workspace: string | undefine
 function drain({ replicas }: ServiceCommands, query: URLSearchParams, response: ServerResponse): void {
   replicas.drain(query.get('name') ?? '', query.get('actor') ?? 'command').then(
     () => send(response, 200, { asked: true }),
+    ({ message }: Error) => send(response, 400, { error: message }),
+  )
+}
+
+function orderEngine({ engines }: ServiceCommands, query: URLSearchParams, response: ServerResponse): void {
+  const [lane = '', order = '', actor = 'command'] = ['lane', 'order', 'actor'].map(
+    (name) => query.get(name) ?? undefined,
+  )
+  engines.order(lane, order, actor).then(
+    () => send(response, 200, { given: true }),
     ({ message }: Error) => send(response, 400, { error: message }),
   )
 }

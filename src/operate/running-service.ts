@@ -39,6 +39,20 @@ export interface ReplicaListing {
   }[]
 }
 
+/** An engine that starts when it is needed, as GET /admin/v1/engines shows it. */
+export interface EngineListing {
+  readonly lane: string
+  readonly state: string
+  readonly waiting: number
+  readonly running: number
+  readonly pinned: boolean
+  readonly device: string | null
+  readonly needed_bytes: number
+  readonly held_bytes: number
+  readonly start_ms: readonly number[]
+  readonly problem: string | null
+}
+
 export interface RemovedModel {
   readonly removed: readonly string[]
   readonly alsoGone: readonly string[]
@@ -182,6 +196,21 @@ export async function drainReplica(
 ): Promise<{ readonly asked: true } | { readonly error: string } | undefined> {
   const answered = await requestFromAny(dataDir, 'POST', `/drain?${new URLSearchParams(order).toString()}`)
   return answered as { asked: true } | { error: string } | undefined
+}
+
+/** The engines that the running service starts when they are needed; undefined when none is running. */
+export async function enginesOf(dataDir: string): Promise<readonly EngineListing[] | undefined> {
+  const answered = await requestFromAny(dataDir, 'GET', '/engines')
+  return (answered as { engines?: readonly EngineListing[] } | undefined)?.engines
+}
+
+/** Undefined when no service is running. */
+export async function orderEngineOf(
+  dataDir: string,
+  order: { readonly lane: string; readonly order: string; readonly actor: string },
+): Promise<{ readonly given: true } | { readonly error: string } | undefined> {
+  const answered = await requestFromAny(dataDir, 'POST', `/engine-order?${new URLSearchParams(order).toString()}`)
+  return answered as { given: true } | { error: string } | undefined
 }
 
 /** Removes a local model, unless it is in use. undefined when no service is running. */

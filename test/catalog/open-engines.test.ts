@@ -11,6 +11,7 @@ import { untraced } from '../../src/server/incoming-request.ts'
 import type { Engine } from '../../src/engines/engine.ts'
 import { openEngines } from '../../src/open-engines.ts'
 import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { modelEntry } from '../support/weir.ts'
 
 function stage(t: TestContext, ...engines: readonly object[]) {
@@ -18,7 +19,9 @@ function stage(t: TestContext, ...engines: readonly object[]) {
   t.after(() => rmSync(modelsDir, { recursive: true, force: true }))
   const lines: string[] = []
   const telemetry = createTelemetry('info', '1', { write: (line) => void lines.push(line), flush: async () => {} })
-  const opened = openEngines({ modelsDir, environment: {} }, telemetry, { drained: { has: () => false } })
+  const opened = openEngines({ dataDir: modelsDir, modelsDir, environment: {} }, systemClock, telemetry, {
+    drained: { has: () => false },
+  })
   t.after(() => opened.close())
   const models = engines.map((engine, index) =>
     modelEntry([], { id: `a/${index}`, aliases: [], serverless: { engine } }),

@@ -42,7 +42,7 @@ describe('the command line', () => {
   it('finds every command by its name', async () => {
     const { stdout } = await main()
     const names = [...stdout.matchAll(/^ {2}(\w+) {2,}/gm)].map(([, name]) => name ?? '')
-    assert.equal(names.length, 23)
+    assert.equal(names.length, 24)
     for (const name of names) {
       const { stdout: help } = await main(name, '--help')
       assert.ok(help.startsWith(`weir ${name}`), name)

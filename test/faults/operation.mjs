@@ -534,9 +534,9 @@ export default [
   },
   {
     name: 'catalog-ignores-misspelt-limits',
-    file: 'src/catalog/file.ts',
-    find: '    ),\n  },\n  { additionalProperties: false },\n)\n\nconst slug',
-    replace: '    ),\n  },\n)\n\nconst slug',
+    file: 'src/catalog/file-limits.ts',
+    find: '    ),\n  },\n  { additionalProperties: false },\n)\n\n/** While',
+    replace: '    ),\n  },\n)\n\n/** While',
     tests: ['catalog/catalog-file'],
   },
   {

@@ -92,6 +92,13 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
       if (slug === '') throw new Error('There is no such model.')
       return { removed: [slug], alsoGone: [], freedBytes: 7 }
     },
+    engines: {
+      list: () => [],
+      async order(lane, order, actor) {
+        if (lane !== 'a/b') throw new Error(`No engine of the lane "${lane}".`)
+        asked.push(`${order} ${lane}, ${actor}`)
+      },
+    },
     replicas: {
       list: async () => ({ coordination: 'alone', data: [] }),
       async drain(name, actor) {

@@ -44,6 +44,7 @@ function stage(t: TestContext, level = 'silent', genAiNames: Parts['genAiNames']
       ['m', { url: 'http://a', isUp: true, load: loads[0] } as EngineAddressState],
       ['m', { url: 'http://b', isUp: false } as EngineAddressState],
     ],
+    engineStates: () => [{ lane: 'm', state: 'ready', bytes: 5 }],
     engineKind: () => 'vllm',
     genAiNames,
     disk: async () => ({ size: 1000, free: 300 }),
@@ -81,6 +82,8 @@ function useAll(telemetry: Telemetry): void {
   telemetry.pastLimit(row)
   telemetry.contradicted(job, 99)
   telemetry.contradicted(job, 98)
+  telemetry.engineStarted('m', 40_000)
+  telemetry.engineFailed('m')
   telemetry.spendLimitReached('acme')
   telemetry.alertSent('ops', 'sent')
   telemetry.alertsWaited(1500)
@@ -115,11 +118,16 @@ describe('the metrics of a service', () => {
       'weir_data_disk_bytes 1000',
       'weir_data_disk_free_bytes 300',
       'weir_engine_breaches_total{model="m"} 1',
+      'weir_engine_failures_total{lane="m"} 1',
+      'weir_engine_memory_bytes{lane="m"} 5',
       'weir_engine_reported_cache_use{lane="m",address="http://a"} 0.5',
       'weir_engine_reported_running{lane="m",address="http://a"} 9',
       'weir_engine_reported_waiting{lane="m",address="http://a"} 2',
       'weir_engine_seconds_count{model="m",lane="m"} 1',
       'weir_engine_seconds_sum{model="m",lane="m"} 2',
+      'weir_engine_start_seconds_count{lane="m"} 1',
+      'weir_engine_start_seconds_sum{lane="m"} 40',
+      'weir_engine_state{lane="m",state="ready"} 1',
       'weir_engine_up{lane="m",address="http://a"} 1',
       'weir_engine_up{lane="m",address="http://b"} 0',
       'weir_first_token_seconds_count{model="m",lane="m"} 1',
@@ -245,7 +253,10 @@ describe('the metrics of a service', () => {
         `weir_first_token_seconds_bucket{${place},le="+Inf"} 4 # {trace_id="${'c'.repeat(32)}"} 900 1700000000.5`,
       ],
     )
-    const histograms = Object.entries(metricTable).flatMap(([name, { type }]) => (type === 'histogram' ? [name] : []))
+    // A start of an engine belongs to no request.
+    const histograms = Object.entries(metricTable).flatMap(([name, { type }]) =>
+      type === 'histogram' && name !== 'weir_engine_start_seconds' ? [name] : [],
+    )
     assert.deepEqual(
       [...new Set(traced.map((line) => line.split('_bucket', 1).join()))].toSorted(),
       histograms.toSorted(),

@@ -17,6 +17,7 @@ export async function scriptedService(
     cacheUse: () => [],
     metrics: async () => [],
     replicas: { list: async () => ({ coordination: 'alone', data: [] }), drain: async () => {} },
+    engines: { list: () => [], order: async () => {} },
     reconciled() {},
     settled: async () => {},
     settings: () => ({ file: null, settings: [], pending: [], problem: null }),

@@ -1,5 +1,7 @@
 import { Type, type TString } from 'typebox'
 import { categories, modes } from '../model.ts'
+import type { Engine } from '../../engines/engine.ts'
+import { runStates } from '../../engines/on-demand/scheduler.ts'
 import { unavailableReasons } from '../unavailable-model.ts'
 import { EXAMPLE_MODEL, exampleOf, listSchema, nullable } from '../../server/common-schema.ts'
 
@@ -10,6 +12,22 @@ const decimalOrNull = () => nullable(Type.String(), 'A decimal in AUD, excluding
 
 const perMillionTokens = (input: string, output: string) =>
   Type.Object({ input: decimal(input), output: decimal(output), cached_input: decimalOrNull() })
+
+export const engineStartSchema = Type.Object(
+  {
+    state: Type.Enum([...runStates], { example: 'starting' }),
+    ready_in_ms: nullable(
+      Type.Integer({ example: 12_000 }),
+      'How long a start still takes, by earlier ones. null: it is ready, or nothing is known.',
+    ),
+  },
+  { description: 'Only for a model whose engine starts when it is needed. A request starts it and waits for it.' },
+)
+
+export function engineStartView(engine: Engine | undefined): object | undefined {
+  const start = engine?.start?.()
+  return start && { state: start.state, ready_in_ms: start.readyInMs ?? null }
+}
 
 const modelEntrySchema = Type.Object({
   id: Type.String({ description: 'The canonical slug, <provider>/<model>.', example: EXAMPLE_MODEL }),
@@ -61,6 +79,7 @@ const modelEntrySchema = Type.Object({
   available: Type.Boolean({ example: true }),
   unavailable_reason: Type.Optional(Type.Enum([...unavailableReasons])),
   unavailable_message: Type.Optional(Type.String({ description: 'The same as a sentence, with what can be done.' })),
+  engine: Type.Optional(engineStartSchema),
 })
 
 /** The limits of the queue in front of a model. */

@@ -24,7 +24,7 @@ import type { Engine } from '../../engines/engine.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
 import { EXAMPLE_MODEL } from '../../server/common-schema.ts'
-import { modelDetailSchema, modelListSchema } from './model-schema.ts'
+import { engineStartView, modelDetailSchema, modelListSchema } from './model-schema.ts'
 
 /** The catalog as one workspace sees it. */
 export interface ModelsParts {
@@ -159,6 +159,7 @@ function matches(model: Model, category: Category | undefined, mode: Mode | unde
 
 function toEntry(parts: ModelsParts, model: Model, workspace: Workspace) {
   const unavailable = unavailableFor(parts, model, workspace.name)
+  const deployment = deploymentFor(model, workspace.name)
   return {
     id: model.id,
     object: 'model',
@@ -179,6 +180,7 @@ function toEntry(parts: ModelsParts, model: Model, workspace: Workspace) {
       unavailable_reason: unavailable.reason,
       unavailable_message: unavailable.error.message,
     }),
+    engine: engineStartView(deployment && parts.engineOf(deployment)),
   }
 }
 

@@ -5,13 +5,14 @@ import { deploymentsOf, type Deployment, type Model, type ReportedLoad } from '.
 import { ApiError } from '../../shared/errors.ts'
 import { withoutUsableEngine, type MissingFiles } from '../../catalog/unavailable-model.ts'
 import type { Engine } from '../engine.ts'
+import { onDemandSchema, onDemandView, type OnDemandParts } from './on-demand.ts'
 import { EXAMPLE_MODEL, listSchema, nullable } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
 
 /** The engines of all deployments, and taking an address out of service. */
 
-export interface EnginesParts {
+export interface EnginesParts extends OnDemandParts {
   readonly catalog: Catalog
   readonly lanes: LaneSettings
   /** The engines, by lane. */
@@ -86,6 +87,7 @@ const engineSchema = Type.Object({
     }),
     'The files of an embedded model; null once it is downloaded.',
   ),
+  on_demand: nullable(onDemandSchema, 'null: Weir does not start this engine, because it has no `run` in the catalog.'),
 })
 
 const addressSchema = Type.Object({
@@ -94,7 +96,7 @@ const addressSchema = Type.Object({
 const drainedSchema = Type.Object({ url: Type.String(), drained: Type.Boolean(), in_flight: Type.Integer() })
 
 export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
-  const { catalog, lanes, engines, readEngineLoads, engineOf, downloads } = parts
+  const { catalog, lanes, engines, readEngineLoads, engineOf, downloads, onDemand } = parts
   return [
     operatorRoute({
       method: 'GET',
@@ -115,6 +117,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       async answer({ exchange }) {
         await readEngineLoads()
         const byLane = Map.groupBy(engines(), ({ lane }) => lane)
+        const startable = new Map(onDemand.list().map((it) => [it.lane, onDemandView(it)]))
         const arriving = new Map(downloads().map((it) => [it.model, it]))
         const data = catalog
           .models()
@@ -125,6 +128,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
                 deployment,
                 (byLane.get(deployment.lane) ?? []).map(view),
                 downloadView(model, deployment, arriving),
+                startable.get(deployment.lane) ?? null,
               ),
             ),
           )
@@ -224,6 +228,7 @@ function engineView(
   { lane, mode, workspace, engine }: Deployment,
   addresses: readonly object[],
   download: object | null,
+  onDemand: object | null,
 ): object {
   return {
     lane,
@@ -233,5 +238,6 @@ function engineView(
     kind: engine?.kind ?? null,
     addresses,
     download,
+    on_demand: onDemand,
   }
 }

@@ -13,6 +13,8 @@ export interface Admitted {
   /** In all, if the request was preempted and waited again. */
   readonly waitMs: number
   readonly preemption: PreemptionSignal
+  /** How much longer the request may wait, if its engine has to start first. */
+  readonly leftMs: number
 }
 
 /** Whether a batch place has to give way to online requests. */
@@ -40,10 +42,16 @@ export function admit(
     const preemption: PreemptionSignal = { isDue: false, react: undefined }
     const arrival = { lane: job.deployment.lane, workspace: workspace.id, cost: job.cost }
     const batch = job.tier === 'default' ? undefined : batchArrival(job, waitedMs, preemption)
+    const admitted = (ticket: Ticket, waitMs: number): Admitted => ({
+      ticket,
+      waitMs: waitedMs + Math.round(waitMs),
+      preemption,
+      leftMs: (batch?.maxWaitMs ?? job.deployment.limits.maxWaitMs) - waitMs,
+    })
     const entered = parts.admission.enter({ ...arrival, batch }, (decision, ticket) => {
       isDecided = true
       stopWatching?.()
-      if (decision.kind === 'admitted') resolve({ ticket, waitMs: waitedMs + Math.round(decision.waitMs), preemption })
+      if (decision.kind === 'admitted') resolve(admitted(ticket, decision.waitMs))
       else reject(refusal(decision, job, parts.random))
     })
     if (isDecided) return

@@ -32,7 +32,7 @@ export function engineCalls(
   engine: Engine,
   reply: Reply,
   prompt: Prompt | undefined,
-  { ticket, preemption }: Pick<Admitted, 'ticket' | 'preemption'>,
+  { ticket, preemption, leftMs }: Pick<Admitted, 'ticket' | 'preemption' | 'leftMs'>,
 ): EngineCalls {
   let latest: RunningCall | undefined
   let isRunning = false
@@ -53,7 +53,7 @@ export function engineCalls(
   return {
     async run(call) {
       if (reply.isGone || preemption.isDue) return { kind: 'aborted' }
-      const running = engine.run({ ...call, prompt, trace: reply.trace })
+      const running = engine.run({ ...call, prompt, trace: reply.trace, maxWaitMs: leftMs })
       latest = running
       isRunning = true
       if (isCallerBehind) running.pause()

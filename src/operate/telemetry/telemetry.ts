@@ -32,6 +32,8 @@ export interface Telemetry {
     readEngineLoads(): Promise<void>
     /** The addresses of all engines, by lane. */
     engineAddresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
+    /** The engines that start when they are needed. */
+    engineStates(): readonly { readonly lane: string; readonly state: string; readonly bytes: number }[]
     /** The kind of engine behind a lane. */
     engineKind(lane: string): string | undefined
     readonly genAiNames: GenAiNames
@@ -51,6 +53,10 @@ export interface Telemetry {
   /** The caller got an answer. Includes how much of its prompt should have been cached, if that is known. */
   cacheUsed(row: LedgerRow, prompt: PromptBlocks | undefined, placement: Placement | undefined): void
   readonly cacheUse: CacheUse
+  /** An engine on demand is ready, after this long. */
+  engineStarted(lane: string, ms: number): void
+  /** An engine on demand could not start, or has crashed. */
+  engineFailed(lane: string): void
   /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
   /** An attempt to deliver an event has ended. */
@@ -80,6 +86,8 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
   const alerts = metrics.counter('weir_alert_deliveries_total')
   let alertsWaitMs = 0
   metrics.reading('weir_alert_oldest_undelivered_seconds', () => [['', alertsWaitMs / 1000]])
+  const engineStarts = metrics.histogram('weir_engine_start_seconds', SECONDS)
+  const engineFailures = metrics.counter('weir_engine_failures_total')
   const breaches = metrics.counter('weir_engine_breaches_total')
   const contradictions = metrics.counter('weir_contradicted_counts_total')
   const doubtful = doubtfulCounts()
@@ -131,6 +139,12 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       ledgerGauges(metrics, ledger)
       metrics.reading('weir_held_bytes', () => [['', memory.held()]])
       engineGauges(metrics, engineAddresses)
+      metrics.reading('weir_engine_state', () =>
+        rest.engineStates().map(({ lane, state }) => [labels({ lane, state }), 1]),
+      )
+      metrics.reading('weir_engine_memory_bytes', () =>
+        rest.engineStates().map(({ lane, bytes }) => [labels({ lane }), bytes]),
+      )
     },
     settled(row, traceId) {
       settlement(row, traceId)
@@ -164,6 +178,8 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
     reconciled: (problems, at) => void (reconciliation = { problems, at }),
     alertSent: (endpoint, result) => alerts.add(labels({ endpoint, result })),
     alertsWaited: (ms) => void (alertsWaitMs = ms),
+    engineStarted: (lane, ms) => engineStarts.observe(labels({ lane }), ms / 1000),
+    engineFailed: (lane) => engineFailures.add(labels({ lane })),
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     async metrics() {
       await readParts()

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { laneLimitsSchema } from '../../catalog/file.ts'
+import { laneLimitsSchema } from '../../catalog/file-limits.ts'
 import type { LaneSettings } from '../../catalog/lane-settings.ts'
 import { batchLimitsOf } from '../batch-places.ts'
 import { maxFlexWaitOf, type LaneLimits, type LaneStatus } from '../lane.ts'

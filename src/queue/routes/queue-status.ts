@@ -1,17 +1,19 @@
 import { Type } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { deploymentFor, isVisible } from '../../catalog/model.ts'
+import { deploymentFor, isVisible, type Deployment } from '../../catalog/model.ts'
 import type { Workspace } from '../../workspaces/workspace.ts'
 import type { Admission } from '../admission.ts'
 import { EXAMPLE_MODEL, listSchema } from '../../server/common-schema.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
-import { limitsSchema } from '../../catalog/routes/model-schema.ts'
+import type { Engine } from '../../engines/engine.ts'
+import { engineStartSchema, engineStartView, limitsSchema } from '../../catalog/routes/model-schema.ts'
 import { batchLoadSchema, batchLoadView } from './lane-limits.ts'
 
 export interface QueueStatusParts {
   readonly catalog: Catalog
   readonly admission: Admission
+  engineOf(deployment: Deployment): Engine | undefined
 }
 
 const queueStatusSchema = listSchema(
@@ -24,11 +26,12 @@ const queueStatusSchema = listSchema(
     queue_depth: Type.Integer(),
     // Only while there is any.
     batch: Type.Optional(batchLoadSchema),
+    engine: Type.Optional(engineStartSchema),
     limits: limitsSchema,
   }),
 )
 
-export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyRoute {
+export function queueStatusRoute(parts: QueueStatusParts): KeyRoute {
   return keyRoute({
     method: 'GET',
     path: '/queue/status',
@@ -38,12 +41,12 @@ export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyR
     response: jsonResponse(queueStatusSchema),
     errors: [],
     answer: async ({ exchange, caller }) =>
-      exchange.sendJson(JSON.stringify(await queueStatus(catalog, admission, caller.workspace))),
+      exchange.sendJson(JSON.stringify(await queueStatus(parts, caller.workspace))),
   })
 }
 
 /** The lanes that serve this workspace. */
-async function queueStatus(catalog: Catalog, admission: Admission, workspace: Workspace): Promise<object> {
+async function queueStatus({ catalog, admission, engineOf }: QueueStatusParts, workspace: Workspace): Promise<object> {
   const lanes = await admission.status()
   const data = catalog.models().flatMap((model) => {
     const deployment = isVisible(model, workspace.name) ? deploymentFor(model, workspace.name) : undefined
@@ -58,6 +61,7 @@ async function queueStatus(catalog: Catalog, admission: Admission, workspace: Wo
         available_budget: lane.limits.tokenBudget - lane.committedTokens,
         queue_depth: lane.queueDepth,
         batch: lane.batch.inFlightRequests + lane.batch.queueDepth > 0 ? batchLoadView(lane) : undefined,
+        engine: engineStartView(engineOf(deployment)),
         limits: {
           max_concurrent_requests: lane.limits.maxConcurrentRequests,
           token_budget: lane.limits.tokenBudget,

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { laneLimitsSchema } from '../../catalog/file.ts'
+import { laneLimitsSchema } from '../../catalog/file-limits.ts'
 import type { LaneLimits } from '../lane.ts'
 import { recordedSpeed } from '../recorded-speed.ts'
 import { simulateQueue, type QueueReport, type Spread } from '../queue-simulation.ts'

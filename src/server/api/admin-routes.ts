@@ -9,6 +9,7 @@ import { auditRoutes, type AuditParts } from '../../operate/audit/routes/audit.t
 import { operatorBatchRoutes, type OperatorBatchesParts } from '../../batches/routes/operator-batches.ts'
 import { catalogRoutes, type CatalogParts } from '../../catalog/routes/catalog.ts'
 import { adminDescription } from './admin-description.ts'
+import { onDemandRoutes } from '../../engines/routes/on-demand.ts'
 import { engineRoutes, type EnginesParts } from '../../engines/routes/engines.ts'
 import { invoiceRoutes, type InvoicesParts } from '../../billing/invoices/routes/invoices.ts'
 import { keyRoutes } from '../../workspaces/keys/routes/keys.ts'
@@ -72,6 +73,7 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     ...reloadRoutes(parts),
     ...catalogRoutes(parts),
     ...engineRoutes(parts),
+    ...onDemandRoutes(parts),
     ...localModelRoutes(parts),
     ...queueRoutes(parts),
     ...operatorBatchRoutes(parts),

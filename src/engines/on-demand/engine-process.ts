@@ -1,0 +1,99 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { request } from 'undici'
+import type { EngineLog } from './engine-log.ts'
+import { signalGroup, writeRecord } from './process-record.ts'
+
+/** The process of an engine, with all that it starts. */
+export interface EngineProcess {
+  /** Resolves with the reason, and never rejects, when all of its processes are gone. */
+  readonly ended: Promise<string>
+  /** Asks it to end, and kills it if it does not. */
+  stop(): void
+}
+
+export interface EngineProgram {
+  readonly command: readonly string[]
+  readonly env: NodeJS.ProcessEnv
+  readonly log: EngineLog
+  /** The file that names the process while it runs. */
+  readonly recordFile: string
+}
+
+const guardian = fileURLToPath(new URL('guardian.ts', import.meta.url))
+/** How long an engine has to end by itself. */
+const STOP_GRACE_MS = 10_000
+const POLL_MS = 100
+/** A process that no parent collects stays in its group for ever, although it has ended. */
+const MAX_POLLS = 50
+const PROBE_MS = 2000
+
+export function startEngineProcess({ command, env, log, recordFile }: EngineProgram): EngineProcess {
+  const child = spawn(process.execPath, [guardian], { detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe'] })
+  const { promise: ended, resolve } = Promise.withResolvers<string>()
+  const { pid } = child
+  let reason = 'ended'
+  let killer: NodeJS.Timeout | undefined
+  child.on('error', ({ message }) => {
+    reason = `could not be run: ${message}`
+    if (pid === undefined) resolve(reason)
+  })
+  const [stdin, stdout, stderr, reports] = child.stdio
+  // It may have ended before it reads.
+  stdin?.on('error', () => {})
+  stdin?.write(`${JSON.stringify({ command, env })}\n`)
+  for (const output of [stdout, stderr]) output?.on('data', log.write)
+  createInterface(reports as Readable).on('line', (line) => {
+    const news = JSON.parse(line) as { readonly pid?: number; readonly end?: string }
+    if (news.pid !== undefined && pid !== undefined) writeRecord(recordFile, pid, news.pid)
+    reason = news.end ?? reason
+  })
+  child.once('exit', () => void gone())
+
+  async function gone(): Promise<void> {
+    clearTimeout(killer)
+    // Its last lines and its report are still on their way.
+    const closed = once(child, 'close')
+    // If the guardian was killed, the engine is still there.
+    const isThere = (): boolean => pid !== undefined && signalGroup(pid, 'SIGKILL')
+    for (let polls = 0; polls < MAX_POLLS && isThere(); polls++) await sleep(POLL_MS)
+    await Promise.race([closed, sleep(POLL_MS * MAX_POLLS)])
+    rmSync(recordFile, { force: true })
+    resolve(reason)
+  }
+
+  return {
+    ended,
+    stop() {
+      if (pid === undefined || killer) return
+      signalGroup(pid, 'SIGTERM')
+      killer = setTimeout(() => signalGroup(pid, 'SIGKILL'), STOP_GRACE_MS)
+    },
+  }
+}
+
+/** Otherwise another server would be taken for the engine. */
+export function isPortFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
+
+/** Whether the server answers with a status from 200 to 299. */
+export async function answersWell(url: string, method: 'GET' | 'POST', timeoutMs = PROBE_MS): Promise<boolean> {
+  try {
+    const { statusCode, body } = await request(url, { method, signal: AbortSignal.timeout(timeoutMs) })
+    await body.dump()
+    return statusCode >= 200 && statusCode < 300
+  } catch {
+    return false
+  }
+}

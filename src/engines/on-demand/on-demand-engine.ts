@@ -1,0 +1,115 @@
+import type { AlarmClock } from '../../shared/clock.ts'
+import { ApiError } from '../../shared/errors.ts'
+import type { CallEnd, Engine, EngineCall, RunningCall, StartStatus } from '../engine.ts'
+import type { ScheduledCall } from './scheduler.ts'
+
+/** What happens to the calls that wait for their engine. */
+export type WaitingCalls = Map<ScheduledCall, WaitingCall>
+
+interface WaitingCall {
+  /** `upstream`: the engine, which is ready. */
+  go(upstream: Engine | undefined): void
+  refuse(reason: string): void
+}
+
+/** How an engine reaches the scheduler. */
+export interface SchedulerLink {
+  readonly clock: AlarmClock
+  readonly calls: WaitingCalls
+  /** undefined while it does not run. */
+  upstream(): Engine | undefined
+  start(): StartStatus | undefined
+  newCall(): ScheduledCall
+  arrive(call: ScheduledCall): void
+  leave(call: ScheduledCall): void
+  /** Resolves when its process is gone. */
+  remove(): Promise<void>
+}
+
+/** An engine that starts with its first call. Calls wait until it is ready, in their order. */
+export function onDemandEngine(link: SchedulerLink): Engine {
+  let retainers = 0
+  let onReleased: (() => void) | undefined
+  return {
+    usable: () => link.upstream()?.usable() ?? true,
+    addresses: () => link.upstream()?.addresses() ?? [],
+    readLoad: async () => link.upstream()?.readLoad?.(),
+    start: link.start,
+    retain() {
+      retainers++
+      return () => {
+        retainers--
+        if (retainers === 0) onReleased?.()
+      }
+    },
+    run: (call) => runWhenReady(call, link),
+    async close() {
+      if (retainers > 0) await new Promise<void>((resolve) => (onReleased = resolve))
+      await link.remove()
+    },
+  }
+}
+
+function runWhenReady(call: EngineCall, link: SchedulerLink): RunningCall {
+  const { clock, calls } = link
+  const { promise: ended, resolve } = Promise.withResolvers<CallEnd>()
+  const scheduled = link.newCall()
+  let running: RunningCall | undefined
+  let isPaused = false
+  let cancelDeadline = (): void => {}
+
+  function finish(end: CallEnd): void {
+    cancelDeadline()
+    calls.delete(scheduled)
+    link.leave(scheduled)
+    resolve(end)
+  }
+
+  function fail(error: ApiError): void {
+    finish({ kind: 'failed', error, started: false })
+  }
+
+  calls.set(scheduled, {
+    go(upstream) {
+      cancelDeadline()
+      if (!upstream) return fail(couldNotStart('it ended'))
+      running = upstream.run(call)
+      if (isPaused) running.pause()
+      void running.ended.then(finish)
+    },
+    refuse: (reason) => fail(couldNotStart(reason)),
+  })
+  const { maxWaitMs } = call
+  if (maxWaitMs !== undefined && maxWaitMs < Infinity) {
+    cancelDeadline = clock.after(Math.max(0, maxWaitMs), () => fail(waitedTooLong()))
+  }
+  link.arrive(scheduled)
+  return {
+    ended,
+    isWithEngine: () => running?.isWithEngine() ?? false,
+    learn: (cachedTokens) => running?.learn(cachedTokens),
+    abort() {
+      if (running) running.abort()
+      else finish({ kind: 'aborted' })
+    },
+    pause() {
+      isPaused = true
+      running?.pause()
+    },
+    resume() {
+      isPaused = false
+      running?.resume()
+    },
+  }
+}
+
+function couldNotStart(reason: string): ApiError {
+  const message = `The engine of this model is not running: ${reason}. Try again in a few seconds.`
+  return new ApiError('model_unavailable', message, { param: 'model' })
+}
+
+function waitedTooLong(): ApiError {
+  const message =
+    'The engine of this model was not ready in time: other models use its device, or its start takes long.'
+  return new ApiError('model_overloaded', message, { param: 'model' })
+}

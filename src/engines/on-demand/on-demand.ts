@@ -1,0 +1,343 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { EngineDescription, EngineRun } from '../../catalog/model.ts'
+import type { AlarmClock } from '../../shared/clock.ts'
+import type { Engine } from '../engine.ts'
+import { engineLog } from './engine-log.ts'
+import { answersWell, isPortFree, startEngineProcess, type EngineProcess } from './engine-process.ts'
+import { onDemandEngine, type WaitingCalls } from './on-demand-engine.ts'
+import { endLeftovers, recordPath } from './process-record.ts'
+import {
+  ScheduledCall,
+  openScheduler,
+  usualRules,
+  type Effect,
+  type EngineSettings,
+  type RunState,
+  type EngineStatus,
+} from './scheduler.ts'
+import { startTimes, type StartTimes } from './start-times.ts'
+
+/** Engines that Weir starts when they are asked for: the scheduler decides, and this carries it out. */
+export interface OnDemandEngines {
+  /** `open` connects to the engine each time it has started. */
+  engine(lane: string, description: EngineDescription & { readonly run: EngineRun }, open: () => Engine): Engine
+  list(): readonly OnDemandStatus[]
+  order(lane: string, order: EngineOrder): void
+  /** Ends all processes, and resolves when they are gone. */
+  close(): Promise<void>
+}
+
+export const engineOrders = ['start', 'stop', 'sleep', 'wake', 'pin', 'unpin'] as const
+export type EngineOrder = (typeof engineOrders)[number]
+
+export interface OnDemandStatus {
+  readonly lane: string
+  readonly state: RunState
+  readonly waiting: number
+  readonly running: number
+  readonly isPinned: boolean
+  readonly canSleep: boolean
+  readonly device: string | undefined
+  readonly deviceBytes: number | undefined
+  /** What it takes of its device now. */
+  readonly bytes: number
+  readonly neededBytes: number
+  /** How long the latest starts took. */
+  readonly startsMs: readonly number[]
+  /** When it is expected to be ready, from now; undefined: unknown, or it need not start. */
+  readonly readyInMs: number | undefined
+  /** Why it last failed. */
+  readonly problem: string | undefined
+  /** What it printed last before it failed. */
+  readonly lastLines: readonly string[]
+}
+
+export interface OnDemandEvents {
+  started(lane: string, ms: number): void
+  /** `lastLines`: what it printed last. */
+  failed(lane: string, reason: string, lastLines: readonly string[]): void
+  stopped(lane: string): void
+  /** Engines of an earlier run of the service, which was killed together with what watched them. */
+  leftoversEnded(names: readonly string[]): void
+}
+
+export interface OnDemandOptions {
+  /** Logs and records are in a folder of it. */
+  readonly dataDir: string
+  readonly environment: NodeJS.ProcessEnv
+  readonly clock: AlarmClock
+  readonly events: OnDemandEvents
+  /** The path on the server, if the catalog gives none. */
+  readyPath(description: EngineDescription): string
+}
+
+const POLL_MS = 200
+/** A sleeping engine moves its weights between memories. */
+const SLEEP_MS = 120_000
+
+/** One engine of the catalog. A changed one is another. */
+interface Unit {
+  readonly lane: string
+  readonly description: EngineDescription & { readonly run: EngineRun }
+  readonly open: () => Engine
+  readonly calls: WaitingCalls
+  process: EngineProcess | undefined
+  upstream: Engine | undefined
+  /** Why it is ended before it was ready. */
+  failure: string | undefined
+  isEnding: boolean
+  lastLines: readonly string[]
+  whenGone: (() => void) | undefined
+}
+
+export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
+  const { environment, clock, events } = options
+  const directory = join(options.dataDir, 'engines')
+  const units = new Map<string, Unit>()
+  const budgets = new Map<string, number>()
+  const scheduler = openScheduler(budgets, usualRules)
+  const times = startTimes(join(directory, 'starts.json'))
+  let cancelTimer: (() => void) | undefined
+  let number = 0
+  let isPrepared = false
+  const undone: Effect[] = []
+  let isApplying = false
+
+  /** A call that ends while effects are carried out causes further ones, which are later in the order. */
+  function apply(effects: readonly Effect[]): void {
+    undone.push(...effects)
+    if (isApplying) return
+    isApplying = true
+    for (let effect = undone.shift(); effect; effect = undone.shift()) carryOut(effect)
+    isApplying = false
+    cancelTimer?.()
+    const nextMs = scheduler.nextMs()
+    const pass = (): void => apply(scheduler.pass(clock.monotonic()))
+    cancelTimer = nextMs === Infinity ? undefined : clock.after(delayOf(nextMs - clock.monotonic()), pass)
+    forgetRemoved()
+  }
+
+  function carryOut(effect: Effect): void {
+    const unit = units.get(effect.engine)
+    if (!unit) return
+    switch (effect.kind) {
+      case 'start':
+        return void start(effect.engine, unit)
+      case 'stop':
+        unit.isEnding = true
+        return unit.process?.stop()
+      case 'sleep':
+      case 'wake':
+        return void sleepOrWake(effect.engine, unit, effect.kind)
+      case 'open':
+        for (const call of effect.calls) unit.calls.get(call)?.go(unit.upstream)
+        return
+      case 'refuse':
+        for (const call of effect.calls) unit.calls.get(call)?.refuse(effect.reason)
+    }
+  }
+
+  async function start(name: string, unit: Unit): Promise<void> {
+    const { run } = unit.description
+    const startedAtMs = clock.monotonic()
+    unit.isEnding = false
+    unit.failure = undefined
+    unit.lastLines = []
+    if (!(await isPortFree(run.port))) {
+      return ended(name, unit, `port ${run.port} on 127.0.0.1 is in use by another process`)
+    }
+    if (unit.isEnding) return ended(name, unit, 'stopped')
+    const log = engineLog(join(directory, `${fileName(unit.lane)}.log`))
+    const child = startEngineProcess({
+      command: run.command.map((argument) => withPort(argument, run.port)),
+      env: environmentOf(run, environment),
+      log,
+      recordFile: recordPath(directory, `${fileName(unit.lane)}.${run.port}`),
+    })
+    unit.process = child
+    let isGone = false
+    void child.ended.then((reason) => {
+      isGone = true
+      unit.lastLines = log.lastLines()
+      log.close()
+      ended(name, unit, unit.failure ?? reason)
+    })
+    const url = `http://127.0.0.1:${run.port}${run.readyPath ?? options.readyPath(unit.description)}`
+    while (!(await answersWell(url, 'GET'))) {
+      if (isGone || unit.isEnding) return
+      if (clock.monotonic() - startedAtMs > run.startTimeoutMs) {
+        unit.failure = `was not ready within ${Math.round(run.startTimeoutMs / 1000)} s`
+        return child.stop()
+      }
+      await sleep(POLL_MS)
+    }
+    if (isGone || unit.isEnding) return
+    const tookMs = clock.monotonic() - startedAtMs
+    times.add(unit.lane, tookMs)
+    events.started(unit.lane, tookMs)
+    unit.upstream = unit.open()
+    apply(scheduler.ready(name, clock.monotonic()))
+  }
+
+  function ended(name: string, unit: Unit, reason: string): void {
+    unit.process = undefined
+    void unit.upstream?.close()
+    unit.upstream = undefined
+    if (unit.isEnding) events.stopped(unit.lane)
+    else events.failed(unit.lane, reason, unit.lastLines)
+    apply(scheduler.ended(name, reason, clock.monotonic()))
+  }
+
+  /** vLLM's endpoints. Level 1 keeps the weights in the memory of the machine. */
+  async function sleepOrWake(name: string, unit: Unit, kind: 'sleep' | 'wake'): Promise<void> {
+    const path = kind === 'sleep' ? '/sleep?level=1' : '/wake_up'
+    const isDone = await answersWell(`http://127.0.0.1:${unit.description.run.port}${path}`, 'POST', SLEEP_MS)
+    const nowMs = clock.monotonic()
+    if (!isDone) apply(scheduler.stuck(name, nowMs))
+    else apply(kind === 'sleep' ? scheduler.asleep(name, nowMs) : scheduler.ready(name, nowMs))
+  }
+
+  function forgetRemoved(): void {
+    for (const [name, unit] of units) {
+      if (scheduler.status(name)) continue
+      units.delete(name)
+      unit.whenGone?.()
+    }
+  }
+
+  /** The one that the catalog has. An earlier one of the same lane may still be ending. */
+  function currentOf(lane: string): readonly [string, Unit] | undefined {
+    return [...units].findLast(([, unit]) => unit.lane === lane && unit.whenGone === undefined)
+  }
+
+  const statusOf = ([name, unit]: readonly [string, Unit]): OnDemandStatus =>
+    statusOfUnit(unit, scheduler.status(name)!, times, clock.monotonic())
+
+  return {
+    engine(lane, description, open) {
+      const { run } = description
+      if (!isPrepared) prepare()
+      const name = `${lane} ${++number}`
+      if (run.device) budgets.set(run.device.name, run.device.bytes)
+      const unit: Unit = {
+        lane,
+        description,
+        open,
+        calls: new Map(),
+        process: undefined,
+        upstream: undefined,
+        failure: undefined,
+        isEnding: false,
+        lastLines: [],
+        whenGone: undefined,
+      }
+      units.set(name, unit)
+      const nowMs = clock.monotonic()
+      apply(scheduler.add(name, settingsOf(run), nowMs))
+      if (run.isPreloaded) apply(scheduler.start(name, nowMs))
+      return onDemandEngine({
+        clock,
+        calls: unit.calls,
+        upstream: () => unit.upstream,
+        start: () => (scheduler.status(name) ? statusOf([name, unit]) : undefined),
+        newCall: () => new ScheduledCall(name, clock.monotonic()),
+        arrive: (call) => apply(scheduler.arrive(call, clock.monotonic())),
+        leave: (call) => apply(scheduler.leave(call, clock.monotonic())),
+        remove: () =>
+          new Promise((resolve) => {
+            unit.whenGone = resolve
+            apply(scheduler.remove(name, clock.monotonic()))
+          }),
+      })
+    },
+    list: () => [...units].filter(([, unit]) => unit.whenGone === undefined).map(statusOf),
+    order(lane, order) {
+      const current = currentOf(lane)
+      if (!current) return
+      const [name] = current
+      const nowMs = clock.monotonic()
+      if (order === 'start' || order === 'wake') apply(scheduler.start(name, nowMs))
+      else if (order === 'stop') apply(scheduler.stop(name, nowMs))
+      else if (order === 'sleep') apply(scheduler.sleep(name, nowMs))
+      else apply(scheduler.pin(name, order === 'pin', nowMs))
+    },
+    async close() {
+      cancelTimer?.()
+      const processes = [...units.values()].flatMap((unit) => unit.process ?? [])
+      for (const child of processes) child.stop()
+      await Promise.all(processes.map((child) => child.ended))
+    },
+  }
+
+  /** Only where an engine is run, so that other installations have no folder for it. */
+  function prepare(): void {
+    isPrepared = true
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    const names = endLeftovers(directory)
+    if (names.length > 0) events.leftoversEnded(names)
+  }
+}
+
+function statusOfUnit(
+  { lane, description, lastLines }: Unit,
+  status: EngineStatus,
+  times: StartTimes,
+  nowMs: number,
+): OnDemandStatus {
+  const { run } = description
+  const expectedMs = times.expectedMs(lane)
+  const isStarting = status.state === 'starting' || status.state === 'waking'
+  const passedMs = isStarting ? nowMs - status.sinceMs : 0
+  return {
+    lane,
+    state: status.state,
+    waiting: status.waiting,
+    running: status.running,
+    isPinned: status.isPinned,
+    canSleep: run.sleep !== undefined,
+    device: run.device?.name,
+    deviceBytes: run.device?.bytes,
+    bytes: (run.device && status.held.get(run.device.name)) ?? 0,
+    neededBytes: run.bytes,
+    startsMs: times.of(lane),
+    readyInMs:
+      expectedMs === undefined || status.state === 'ready' ? undefined : Math.max(0, Math.round(expectedMs - passedMs)),
+    problem: status.problem,
+    lastLines,
+  }
+}
+
+function settingsOf(run: EngineRun): EngineSettings {
+  const exclusive: (readonly [string, number])[] = [[`port ${run.port}`, 1]]
+  if (run.group !== undefined) exclusive.push([`group ${run.group}`, 1])
+  const { device, bytes, sleep } = run
+  const asleep = sleep && new Map([[`port ${run.port}`, 1], ...(device ? [[device.name, sleep.bytes] as const] : [])])
+  return {
+    needs: new Map([...exclusive, ...(device ? [[device.name, bytes] as const] : [])]),
+    needsAsleep: asleep,
+    stopAfterIdleMs: run.stopAfterIdleMs ?? Infinity,
+    isPinned: run.isPinned,
+  }
+}
+
+/** Without what is Weir's own, which has secrets. */
+function environmentOf(run: EngineRun, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const inherited = Object.entries(environment).filter(([name]) => !name.startsWith('WEIR_'))
+  const own = Object.entries(run.env).map(([name, value]) => [name, withPort(value, run.port)])
+  return { ...Object.fromEntries(inherited), ...Object.fromEntries(own) }
+}
+
+function withPort(text: string, port: number): string {
+  return text.replaceAll('${PORT}', String(port))
+}
+
+function fileName(lane: string): string {
+  return lane.replaceAll('/', '--')
+}
+
+/** A timer takes at most this long. */
+function delayOf(ms: number): number {
+  return Math.min(Math.max(0, Math.ceil(ms)), 2 ** 31 - 1)
+}

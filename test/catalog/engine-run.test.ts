@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { stringify } from 'yaml'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { modelEntry } from '../support/weir.ts'
+
+const run = { command: ['serve', '${PORT}'], port: 8101 }
+
+function read(engines: readonly object[], devices?: object, limits = {}) {
+  const models = engines.map((engine, index) =>
+    modelEntry([], { id: `a/model-${index}`, aliases: [], serverless: { engine, limits } }),
+  )
+  return parseCatalog(stringify({ models, ...(devices && { devices }) }), 'catalog.yaml', () => undefined)
+}
+
+const refuses = (engines: readonly object[], devices: object | undefined, message: RegExp): void =>
+  assert.throws(() => read(engines, devices), message)
+
+describe('run of an engine in the catalog', () => {
+  it('gives the address, sizes in bytes, and as much time to wait as a start may take', () => {
+    const engine = { kind: 'vllm', run: { ...run, device: 'gpu0', memory: '1.5GiB', sleep: { memory: '512MiB' } } }
+    const [model] = read([engine], { gpu0: '80GiB' })
+    const { engine: described, limits } = model!.serverless!
+    assert.deepEqual(described?.urls, ['http://127.0.0.1:8101/v1'])
+    assert.deepEqual(described?.run?.device, { name: 'gpu0', bytes: 80 * 2 ** 30 })
+    assert.deepEqual([described?.run?.bytes, described?.run?.sleep], [1.5 * 2 ** 30, { bytes: 2 ** 29 }])
+    assert.equal(limits.maxWaitMs, 600_000)
+    const [short] = read([{ kind: 'vllm', run: { ...run, start_timeout_ms: 5000 } }])
+    assert.equal(short!.serverless!.limits.maxWaitMs, 120_000)
+    const [own] = read([{ kind: 'vllm', run }], undefined, { max_wait_ms: 7000 })
+    assert.equal(own!.serverless!.limits.maxWaitMs, 7000)
+  })
+
+  it('is refused with what to do', () => {
+    refuses([{ kind: 'vllm', run, urls: ['http://a'] }], undefined, /urls: is not allowed with run/)
+    refuses([{ kind: 'embedded', run }], undefined, /run: is not allowed for kind embedded/)
+    refuses(
+      [{ kind: 'vllm', run: { ...run, device: 'gpu1', memory: '1GiB' } }],
+      { gpu0: '8GiB' },
+      /"gpu1" is not one of devices/,
+    )
+    refuses([{ kind: 'vllm', run: { ...run, memory: '1GiB' } }], undefined, /give both device and memory, or neither/)
+    refuses(
+      [{ kind: 'vllm', run: { ...run, device: 'gpu0', memory: '9GiB' } }],
+      { gpu0: '8GiB' },
+      /is more than the device gpu0 has/,
+    )
+    refuses([{ kind: 'ollama', run: { ...run, sleep: {} } }], undefined, /sleep: is only for kind vllm/)
+    const larger = { ...run, device: 'gpu0', memory: '1GiB', sleep: { memory: '2GiB' } }
+    refuses([{ kind: 'vllm', run: larger }], { gpu0: '8GiB' }, /sleep\.memory: must be at most memory/)
+    refuses(
+      [
+        { kind: 'vllm', run },
+        { kind: 'vllm', run },
+      ],
+      undefined,
+      /8101 is already the port of a\/model-0/,
+    )
+    refuses([{ kind: 'vllm', run: { ...run, memory: '80GB' } }], undefined, /a size such as 24GiB/)
+  })
+})
