@@ -83,8 +83,19 @@ models:
 `,
     )
     const names = [
-      ...['chat', 'stream', 'usage', 'stop reason', 'abort', 'n', 'logprobs', 'tools', 'tool stream', 'reasoning'],
-      ...['json schema', 'embeddings', 'rerank'],
+      'chat',
+      'stream',
+      'usage',
+      'stop reason',
+      'abort',
+      'n',
+      'logprobs',
+      'tools',
+      'tool stream',
+      'reasoning',
+      'json schema',
+      'embeddings',
+      'rerank',
     ]
     assert.equal(stderr, [`… looking at ${url}/`, ...names.map((name) => `… asking: ${name}`), ''].join('\n'))
     const looked = asked.filter(({ method }) => method === 'GET').map(({ path }) => path)
