@@ -50,7 +50,7 @@ async function* direct(): AsyncGenerator<Progress> {
   }
 }
 
-const weir = await startWeir(JSON.parse(defaultCatalog()) as object, { modelsDirectory })
+const weir = await startWeir(JSON.parse(defaultCatalog(modelsDirectory)) as object, { modelsDirectory })
 const client = new Client(weir.origin)
 
 async function* throughWeir(): AsyncGenerator<Progress> {

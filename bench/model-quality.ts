@@ -8,14 +8,14 @@ import { startWeir } from './weir-process.ts'
 import { missingWords, wordErrorRate } from './word-errors.ts'
 
 /** How well the small models answer, on a fixed set, through the service at temperature 0. */
-const chatModels = ['smollm2', 'qwen2.5-coder', 'tinyllama']
+const chatModels = ['qwen2.5-coder', 'qwen2.5-coder-1.5b', 'smollm2', 'tinyllama']
 const speechModels = ['whisper-tiny', 'whisper-base', 'whisper-small', 'moonshine-tiny']
 const modelsDirectory = process.env['WEIR_MODEL_CACHE'] ?? 'data/models'
 const isVerbose = process.argv.includes('--verbose')
 
 const files = modelFiles(modelsDirectory, { environment: process.env })
 for (const slug of [...chatModels, ...speechModels]) await files.pull(slug)
-const weir = await startWeir(JSON.parse(defaultCatalog()) as object, { modelsDirectory })
+const weir = await startWeir(JSON.parse(defaultCatalog(modelsDirectory)) as object, { modelsDirectory })
 
 async function ask(path: string, body: string | FormData): Promise<string> {
   const type: Record<string, string> = typeof body === 'string' ? { 'content-type': 'application/json' } : {}
@@ -47,7 +47,7 @@ async function measureChat(model: string): Promise<object> {
   for (const task of chatTasks) {
     const { text, tokens: count } = await answer(model, task)
     tokens += count
-    if (!task.right.test(text)) wrong.push(task.about)
+    if (!task.right(text)) wrong.push(task.about)
     if (isVerbose) console.log(`${model} | ${task.question}\n    ${text.replaceAll('\n', '\n    ')}`)
   }
   const perSecond = (1000 * tokens) / (performance.now() - started)

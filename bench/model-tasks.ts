@@ -1,41 +1,87 @@
-/** A small fixed set of questions for the default models, each with what a right answer contains. */
+import { isDeepStrictEqual } from 'node:util'
+
+/** Fixed sets of questions for the default models, each with what a right answer contains. */
 
 export interface ChatTask {
   readonly about: string
   readonly question: string
-  readonly right: RegExp
+  right(answer: string): boolean
 }
 
+/** Twenty plain questions, as people ask them first. The chat model that is named first answers at least 17. */
 export const chatTasks: readonly ChatTask[] = [
-  { about: 'geography', question: 'What is the capital of France?', right: /\bParis\b/ },
-  { about: 'geography', question: 'What is the capital of Australia?', right: /\bCanberra\b/ },
-  { about: 'geography', question: 'On which continent is Egypt?', right: /\bAfrica\b/ },
-  { about: 'science', question: 'At what temperature does water boil, in degrees Celsius?', right: /\b100\b/ },
-  { about: 'science', question: 'Which planet is known as the Red Planet?', right: /\bMars\b/ },
-  { about: 'arithmetic', question: 'What is 7 + 5? Answer with the number only.', right: /\b12\b/ },
-  { about: 'arithmetic', question: 'What is 12 times 3? Answer with the number only.', right: /\b36\b/ },
+  { about: 'facts', question: 'What is the capital of France?', right: has(/\bParis\b/) },
+  { about: 'facts', question: 'What is the capital of Australia?', right: has(/\bCanberra\b/) },
+  { about: 'facts', question: 'On which continent is Egypt?', right: has(/\bAfrica\b/) },
+  { about: 'facts', question: 'At what temperature does water boil, in degrees Celsius?', right: has(/\b100\b/) },
+  { about: 'facts', question: 'Which planet is known as the Red Planet?', right: has(/\bMars\b/) },
+  { about: 'facts', question: 'Who wrote "Romeo and Juliet"?', right: has(/\bShakespeare\b/) },
+  { about: 'facts', question: 'What is the chemical symbol for gold?', right: has(/\bAu\b/) },
+  { about: 'facts', question: 'How many days are there in a leap year?', right: has(/\b366\b/) },
+  { about: 'arithmetic', question: 'What is 7 + 5? Answer with the number only.', right: has(/\b12\b/) },
+  { about: 'arithmetic', question: 'What is 12 times 3? Answer with the number only.', right: has(/\b36\b/) },
+  {
+    about: 'arithmetic',
+    question: 'I have 10 apples and give away 4. How many are left?',
+    right: has(/\b(6|six)\b/i),
+  },
   {
     about: 'extraction',
     question: 'Write only the e-mail address in this sentence: "Please write to anna@example.com by Friday."',
-    right: /anna@example\.com/,
+    right: has(/^[^a-z]*anna@example\.com[^a-z]*$/i),
+  },
+  {
+    about: 'extraction',
+    question: 'Which day is named in this sentence? "The meeting moved from the hall to room 4 on Thursday."',
+    right: has(/\bThursday\b/),
   },
   {
     about: 'JSON',
     question: 'Write a JSON object with the fields "name" and "age" for Anna, who is 30 years old.',
-    right: /\{[^{}]*"name"\s*:\s*"Anna"[^{}]*"age"\s*:\s*"?30"?[^{}]*\}/,
+    right: (answer) => isDeepStrictEqual(jsonIn(answer), { name: 'Anna', age: 30 }),
+  },
+  {
+    about: 'JSON',
+    question: 'Write the colours red, green and blue as a JSON array of strings.',
+    right: (answer) => isDeepStrictEqual(jsonIn(answer), ['red', 'green', 'blue']),
   },
   {
     about: 'code',
     question: 'Write a Python function add(a, b) that returns the sum of a and b.',
-    right: /def add\(a, b\):[\s\S]*return a \+ b/,
+    right: has(/def add\(a, b\):[\s\S]*return a \+ b/),
   },
-  { about: 'translation', question: 'Translate "Good morning" into French.', right: /\bbonjour\b/i },
+  {
+    about: 'code',
+    question: 'Write a SQL query that selects all rows of the table users.',
+    right: has(/select\s+\*\s+from\s+users\b/i),
+  },
+  { about: 'translation', question: 'Translate "Good morning" into French.', right: has(/\bbonjour\b/i) },
   {
     about: 'writing',
     question: 'Rewrite in the past tense: "She walks to school."',
-    right: /She walked to school/,
+    right: has(/She walked to school/),
   },
+  { about: 'writing', question: 'Write a haiku about the sea.', right: isHaiku },
 ]
+
+function has(words: RegExp): ChatTask['right'] {
+  return (answer) => words.test(answer)
+}
+
+/** The JSON of an answer, which may be fenced or have a sentence before and after it. */
+function jsonIn(answer: string): unknown {
+  try {
+    return JSON.parse(/[[{][^]*[\]}]/.exec(answer)?.[0] ?? '')
+  } catch {
+    return undefined
+  }
+}
+
+/** Three short lines that differ. Syllables are not counted. */
+function isHaiku(answer: string): boolean {
+  const lines = answer.trim().split(/\s*\n\s*/)
+  return new Set(lines).size === 3 && lines.length === 3 && lines.every((line) => line.length <= 60)
+}
 
 export interface SpeechTask {
   /** A file below test/models/clips. */

@@ -167,6 +167,10 @@ export const configNotes = {
     'The addresses, with their path (`/v1`). They share the load.',
   ],
   'models[].serverless.engine.model': ["the model's id", "The engine's name for the model."],
+  'models[].serverless.engine.file': [
+    'none',
+    'For `embedded`: the absolute path of a GGUF file of your own; of a split model, the first part. See [models of your own](../guides/own-models.md).',
+  ],
   'models[].serverless.engine.api_key_env': ['none', "The name of the variable that holds the engine's key."],
   'models[].serverless.engine.scores': ['by kind', "What a reranker's scores are."],
   'models[].serverless.engine.usage': [

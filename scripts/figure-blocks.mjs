@@ -247,9 +247,9 @@ export function figureBlocks({ runs, figures }) {
       sourced(
         ['Chat model', 'Right', 'Wrong'],
         [
-          textRow('SmolLM2 135M', 'quality.smollm2.right', 'quality.smollm2.wrong'),
           textRow('Qwen2.5-Coder 0.5B', 'quality.qwen2.5-coder.right', 'quality.qwen2.5-coder.wrong'),
-          textRow('TinyLlama 1.1B, 2-bit', 'quality.tinyllama.right', 'quality.tinyllama.wrong'),
+          textRow('Qwen2.5-Coder 1.5B', 'quality.qwen2.5-coder-1.5b.right', 'quality.qwen2.5-coder-1.5b.wrong'),
+          textRow('SmolLM2 135M', 'quality.smollm2.right', 'quality.smollm2.wrong'),
         ],
       ),
     'speech-quality': () => {

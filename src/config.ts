@@ -212,7 +212,13 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     tracing: tracingFrom(content.tracing, environment),
     metricsExport: metricsExportFrom(content.metrics, environment),
     genAiNames: content.metrics?.gen_ai_names ?? ('current' as const),
-    catalog: catalogSource(file, yaml && { text: text ?? '', yaml }, base, (name) => environment[name]),
+    catalog: catalogSource(
+      file,
+      yaml && { text: text ?? '', yaml },
+      base,
+      (name) => environment[name],
+      join(directory, 'models'),
+    ),
   }
   const settings = settingsOf(config, content, yaml, overrides, environment)
   return Object.freeze({ ...config, settings, reread: () => loadConfig(overrides, variables) })

@@ -415,11 +415,13 @@ const localModels: readonly Part[] = [
   // The package. It knows nothing of the gateway, and its host is a program of its own.
   ...[
     { part: CONTRACT, may: [], packages: [] },
-    { part: `${LOCAL_MODELS}/manifest`, may: [CONTRACT], packages: [] },
+    { part: `${LOCAL_MODELS}/manifest`, may: [CONTRACT, `${LOCAL_MODELS}/own-model.ts`], packages: [] },
+    { part: `${LOCAL_MODELS}/own-model.ts`, may: [CONTRACT], packages: ['node:fs'] },
+    { part: `${LOCAL_MODELS}/gguf-facts.ts`, may: [CONTRACT], packages: ['node-llama-cpp'] },
     { part: `${LOCAL_MODELS}/model-paths.ts`, may: [CONTRACT], packages: ['node:fs', 'node:path'] },
     {
       part: `${LOCAL_MODELS}/index.ts`,
-      may: [CONTRACT, `${LOCAL_MODELS}/manifest`, `${LOCAL_MODELS}/model-paths.ts`],
+      may: [CONTRACT, `${LOCAL_MODELS}/manifest`, `${LOCAL_MODELS}/model-paths.ts`, `${LOCAL_MODELS}/gguf-facts.ts`],
     },
     {
       part: `${LOCAL_MODELS}/host`,
@@ -514,6 +516,7 @@ const edges: readonly Part[] = [
       'cli/terminal',
       'config.ts',
       'engines/dialects',
+      'local-models',
       'local-models/files',
       'local-models/installed.ts',
       'operate/backup',
@@ -806,11 +809,13 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'catalog-models.ts',
     'default-catalog.ts',
     'downloads.ts',
+    'files/hub-repository.ts',
     'files/model-files.ts',
     'files/runtime-files.ts',
     'installed.ts',
     'local-models.ts',
     'operator-models.ts',
+    'own-models.ts',
     'routes/local-models.ts',
   ],
   operate: [

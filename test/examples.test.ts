@@ -80,7 +80,7 @@ describe('the variables of the examples', () => {
 
   it('name models that are served: first by a service without a configuration, then by examples/weir.yaml', () => {
     const models = (...all: readonly { readonly id: string }[]): ReadonlySet<string> => new Set(all.map(({ id }) => id))
-    const without = models(...parseCatalog(defaultCatalog(), 'the default catalog', () => undefined))
+    const without = models(...parseCatalog(defaultCatalog('/nowhere'), 'the default catalog', () => undefined))
     const configured = models(...loadConfig({ config: join(folder, 'weir.yaml') }, {}).catalog.read())
     for (const [name, values] of variablesOffered()) {
       if (!name.endsWith('_MODEL')) continue

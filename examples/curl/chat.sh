@@ -8,7 +8,7 @@ curl --silent --show-error --fail-with-body "${WEIR_URL:-http://127.0.0.1:8080}/
   --header 'Content-Type: application/json' \
   --data @- <<JSON
 {
-  "model": "${WEIR_CHAT_MODEL:-huggingfacetb/smollm2-135m-instruct}",
+  "model": "${WEIR_CHAT_MODEL:-qwen/qwen2.5-coder-0.5b-instruct}",
   "messages": [{ "role": "user", "content": "What is the capital of Australia?" }],
   "max_tokens": 100
 }

@@ -10,7 +10,7 @@ client = OpenAI(
 )
 
 response = client.chat.completions.with_raw_response.create(
-    model=os.environ.get("WEIR_CHAT_MODEL", "huggingfacetb/smollm2-135m-instruct"),
+    model=os.environ.get("WEIR_CHAT_MODEL", "qwen/qwen2.5-coder-0.5b-instruct"),
     messages=[{"role": "user", "content": "What is the capital of Australia?"}],
     max_tokens=100,
 )

@@ -36,7 +36,7 @@ def with_patience(call, seconds=600):
 
 completion = with_patience(
     lambda: client.chat.completions.create(
-        model=os.environ.get("WEIR_CHAT_MODEL", "huggingfacetb/smollm2-135m-instruct"),
+        model=os.environ.get("WEIR_CHAT_MODEL", "qwen/qwen2.5-coder-0.5b-instruct"),
         messages=[{"role": "user", "content": "What is the capital of Australia?"}],
         max_tokens=100,
     )

@@ -10,7 +10,7 @@ const client = new OpenAI({
 
 const { data: completion, response } = await client.chat.completions
   .create({
-    model: process.env['WEIR_CHAT_MODEL'] ?? 'huggingfacetb/smollm2-135m-instruct',
+    model: process.env['WEIR_CHAT_MODEL'] ?? 'qwen/qwen2.5-coder-0.5b-instruct',
     messages: [{ role: 'user', content: 'What is the capital of Australia?' }],
     max_tokens: 100,
   })

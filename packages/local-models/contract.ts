@@ -5,9 +5,11 @@
 export interface LocalModelsPackage {
   /** In the order in which models are listed and fetched. */
   readonly manifest: readonly ManifestModel[]
-  /** By its id or an alias, in the manifest unless `models` says otherwise. */
+  /** By its id or an alias, in the manifest unless `models` says otherwise; or a file of the operator's, by `OwnModelSlug`. */
   findModel(slug: string, models?: readonly ManifestModel[]): ManifestModel | undefined
   modelPaths(modelsDirectory: string): ModelPaths
+  /** Needs the runtimes to be installed. */
+  ggufFacts(path: string): Promise<GgufFacts>
   /** Its flags are in host/host.ts. It sends one message to its parent when its socket is open. */
   readonly hostProgram: string
   /** About how much its dependencies take to download. */
@@ -44,6 +46,21 @@ export type Loader =
   | 'gguf-chat'
   | 'gguf-embedding'
   | 'gguf-reranker'
+
+export type OwnLoader = 'gguf-chat' | 'gguf-embedding' | 'gguf-reranker'
+
+/** The name of a GGUF file of the operator's: how it is used, with how long a context, and its absolute path. */
+export type OwnModelSlug = `${OwnLoader}@${number}:${string}`
+
+/** What a GGUF file says of itself. */
+export interface GgufFacts {
+  readonly name: string | undefined
+  readonly category: 'llm' | 'embedding' | 'reranker'
+  readonly contextTokens: number | undefined
+  readonly weightBytes: number
+  /** The memory of a context for that many tokens in each sequence, without the weights. */
+  contextBytes(contextTokens: number, sequences: number): number
+}
 
 export interface NpmMember {
   readonly package: string
@@ -123,12 +140,13 @@ export interface CatalogEntry {
 
 /** What the loader needs and the files do not say. */
 export interface ModelSettings {
-  /** The sampling that the model's makers recommend. */
+  /** What is used where a request leaves it out: what the makers recommend, or what answers more questions right. */
   readonly sampling?: {
     readonly temperature?: number
     readonly topP?: number
     readonly topK?: number
     readonly minP?: number
+    readonly repetitionPenalty?: number
   }
   /** How an encoder's vectors become one: their mean (the default), or the first. */
   readonly pooling?: 'mean' | 'cls'
@@ -139,8 +157,8 @@ export interface ManifestModel {
   readonly runtime: RuntimeName
   readonly loader: Loader
   readonly license: string
-  /** `box`: shipped in models/. `default`: fetched by a first start. `pull`: fetched only when asked for. */
-  readonly delivery: 'box' | 'default' | 'pull'
+  /** `box`: shipped in models/. `default`: fetched by a first start. `pull`: fetched only when asked for. `own`: the operator's file. */
+  readonly delivery: 'box' | 'default' | 'pull' | 'own'
   readonly files: readonly ModelFile[]
   /** An estimate of the memory it takes while loaded: weights and working space. */
   readonly memoryBytes: number

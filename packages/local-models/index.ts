@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { LocalModelsPackage } from './contract.ts'
+import { ggufFacts } from './gguf-facts.ts'
 import { findModel, manifest } from './manifest/manifest.ts'
 import { modelPaths } from './model-paths.ts'
 
@@ -8,6 +9,7 @@ export const localModelsPackage: LocalModelsPackage = {
   manifest,
   findModel,
   modelPaths,
+  ggufFacts,
   hostProgram: join(import.meta.dirname, 'host', 'host.ts'),
   runtimeBytes: 185_000_000,
   runtimes: [

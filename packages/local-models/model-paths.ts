@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import type { ManifestModel, ModelFile, ModelPaths } from './contract.ts'
 
 /** The models that are shipped with Weir. */
@@ -7,7 +7,7 @@ const BOX_DIRECTORY = join(import.meta.dirname, 'models')
 
 export function modelPaths(modelsDirectory: string): ModelPaths {
   const ofFile = (model: ManifestModel, file: ModelFile): string =>
-    join(model.delivery === 'box' ? BOX_DIRECTORY : modelsDirectory, file.path)
+    isAbsolute(file.path) ? file.path : join(model.delivery === 'box' ? BOX_DIRECTORY : modelsDirectory, file.path)
   return {
     ofFile,
     ofRole(model, role) {

@@ -8,7 +8,6 @@ import { catalogWarnings } from './warnings.ts'
 import { deploymentsOf, type Deployment, type Model } from './model.ts'
 import { untakenParameters, untakenWarning } from '../engines/dialects/listed-parameters.ts'
 import { requireKnown } from '../local-models/catalog-models.ts'
-import type { LocalModels } from '../local-models/local-models.ts'
 import type { Admission } from '../queue/admission.ts'
 import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
 
@@ -19,7 +18,6 @@ export interface CatalogInForceParts {
   readonly prices: PriceBook
   readonly engines: { update(deployments: readonly Deployment[]): void }
   readonly admission: Pick<Admission, 'setLanes'>
-  readonly local: Pick<LocalModels, 'knows'>
   /** How many processes of the service share this machine. */
   readonly processes: number
   readonly changes: ChangeFeed
@@ -40,9 +38,9 @@ function refuseRun(models: readonly Model[]): void {
 }
 
 export async function openCatalogInForce(parts: CatalogInForceParts): Promise<Catalog> {
-  const { source, lanes, prices, engines, admission, local, changes, log } = parts
+  const { source, lanes, prices, engines, admission, changes, log } = parts
   const catalog = await openCatalog(source, async (models) => {
-    requireKnown(models, local)
+    requireKnown(models)
     if (parts.processes > 1) refuseRun(models)
     await prices.syncListPrices(models)
     for (const lane of await lanes.dropReplaced(models)) {

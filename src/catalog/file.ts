@@ -73,6 +73,9 @@ const engineSchema = Type.Object(
       }),
     ),
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    file: Type.Optional(
+      Type.String({ pattern: '^/.+[.]gguf$', maxLength: 4096, expected: 'the absolute path of a .gguf file' }),
+    ),
     api_key_env: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
     scores: Type.Optional(Type.Enum(['probability', 'logit'])),
     usage: Type.Optional(Type.Enum(['reported', 'estimated'])),
@@ -209,7 +212,7 @@ interface Reading {
 
 function toModel(entry: ModelEntry, path: Path, reading: Reading): Model {
   const { yaml } = reading
-  const generates = entry.categories.some((category) => category === 'llm' || category === 'vision')
+  const generates = doesGenerate(entry)
   const maxCompletionTokens = entry.max_completion_tokens ?? (generates ? entry.context_length : 0)
   if (maxCompletionTokens > entry.context_length) {
     yaml.mistake([...path, 'max_completion_tokens'], `must be at most context_length (${entry.context_length})`)
@@ -237,7 +240,7 @@ function toModel(entry: ModelEntry, path: Path, reading: Reading): Model {
       yaml.mistake([...where, 'per_hour'], `must be ${priceRule}`)
     }
     const lane = `${entry.id}@${deployment.workspace}`
-    const engine = toEngine(deployment.engine, { slug: entry.id, lane, generates }, [...where, 'engine'], reading)
+    const engine = toEngine(deployment.engine, { entry, lane }, [...where, 'engine'], reading)
     return {
       lane,
       mode: 'dedicated',
@@ -249,7 +252,7 @@ function toModel(entry: ModelEntry, path: Path, reading: Reading): Model {
   })
   const shared = toEngine(
     entry.serverless?.engine,
-    { slug: entry.id, lane: entry.id, generates },
+    { entry, lane: entry.id },
     [...path, 'serverless', 'engine'],
     reading,
   )
@@ -283,13 +286,28 @@ function toModel(entry: ModelEntry, path: Path, reading: Reading): Model {
   }
 }
 
+const doesGenerate = ({ categories }: ModelEntry): boolean =>
+  categories.some((category) => category === 'llm' || category === 'vision')
+
+/** How the embedded engine uses a file of the operator's. */
+const ownLoaders: Readonly<Partial<Record<string, string>>> = {
+  llm: 'gguf-chat',
+  embedding: 'gguf-embedding',
+  reranker: 'gguf-reranker',
+}
+
+/** `OwnModelSlug` in the contract of packages/local-models. */
+const ownSlug = (loader: string, { context_length: context }: ModelEntry, file: string): string =>
+  `${loader}@${context}:${file}`
+
 function toEngine(
   engine: Static<typeof engineSchema> | undefined,
-  { slug, lane, generates }: { readonly slug: string; readonly lane: string; readonly generates: boolean },
+  { entry, lane }: { readonly entry: ModelEntry; readonly lane: string },
   path: Path,
   { yaml, secrets, devices, ports }: Reading,
 ): EngineDescription | undefined {
   if (!engine) return undefined
+  const generates = doesGenerate(entry)
   const apiKey = engine.api_key_env === undefined ? undefined : secrets(engine.api_key_env)
   if (engine.api_key_env !== undefined && !apiKey) {
     yaml.mistake([...path, 'api_key_env'], `the environment variable ${engine.api_key_env} is not set`)
@@ -307,6 +325,16 @@ function toEngine(
   if (engine.kind === 'embedded' && engine.health) {
     yaml.mistake([...path, 'health'], 'is not allowed for kind embedded: Weir watches that engine itself')
   }
+  if (engine.file !== undefined && engine.kind !== 'embedded') {
+    yaml.mistake([...path, 'file'], 'is only for kind embedded: other engines load their models themselves')
+  }
+  if (engine.file !== undefined && engine.model !== undefined) {
+    yaml.mistake([...path, 'model'], 'is not allowed beside file, which names the model')
+  }
+  const loader = entry.categories.length === 1 ? ownLoaders[entry.categories[0] ?? ''] : undefined
+  if (engine.file !== undefined && !loader) {
+    yaml.mistake([...path, 'file'], 'needs one category of llm, embedding and reranker: nothing else runs from a file')
+  }
   if (engine.balance === 'prefix' && !generates) {
     yaml.mistake([...path, 'balance'], 'must be least_busy: only models of the category llm or vision read prompts')
   }
@@ -318,7 +346,7 @@ function toEngine(
   return {
     kind: engine.kind,
     urls,
-    model: engine.model ?? slug,
+    model: engine.file !== undefined && loader ? ownSlug(loader, entry, engine.file) : (engine.model ?? entry.id),
     apiKey,
     scores: engine.scores,
     usage: engine.usage ?? (miscountingKinds.has(engine.kind) ? 'estimated' : 'reported'),

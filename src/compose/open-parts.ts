@@ -236,7 +236,6 @@ async function openModels(start: Start, parts: Records & Shared & Access & { rea
     prices,
     engines,
     admission,
-    local: engines.local,
     processes: config.processes,
     changes,
     // The first start creates the workspace later than this.

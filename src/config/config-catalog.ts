@@ -13,6 +13,7 @@ export function catalogSource(
   opened: { readonly text: string; readonly yaml: CheckedYaml<FileContent> } | undefined,
   base: string,
   secrets: Secrets,
+  modelsDirectory: string,
 ): CatalogSource {
   const { catalog } = opened?.yaml.data ?? {}
   if (catalog !== undefined) {
@@ -21,7 +22,10 @@ export function catalogSource(
     return { file: catalogFile, read: () => parse(readFileSync(catalogFile, 'utf8')) }
   }
   if (file === undefined) {
-    return { file: undefined, read: () => parseCatalog(defaultCatalog(), 'the default catalog', secrets) }
+    return {
+      file: undefined,
+      read: () => parseCatalog(defaultCatalog(modelsDirectory), 'the default catalog', secrets),
+    }
   }
   let unread = opened
   const parse = whenChanged((text) => {

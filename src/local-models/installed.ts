@@ -9,6 +9,7 @@ export const isInstalled = existsSync(ENTRY)
 const absent: LocalModelsPackage = {
   manifest: [],
   findModel: () => undefined,
+  ggufFacts: refuse,
   modelPaths: () => ({ ofFile: refuse, ofRole: refuse, isPresent: () => false }),
   hostProgram: '',
   runtimeBytes: 0,
@@ -16,7 +17,7 @@ const absent: LocalModelsPackage = {
 }
 
 /** The package that runs models. If it is not installed, there are no models. */
-export const { manifest, findModel, modelPaths, hostProgram, runtimeBytes, runtimes } = isInstalled
+export const { manifest, findModel, ggufFacts, modelPaths, hostProgram, runtimeBytes, runtimes } = isInstalled
   ? ((await import(ENTRY.href)) as { readonly localModelsPackage: LocalModelsPackage }).localModelsPackage
   : absent
 

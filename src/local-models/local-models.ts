@@ -17,7 +17,6 @@ const POLL_MS = 1000
 
 /** Everything a service needs to run models itself: their files, the hosts that run them, and an engine for each. */
 export interface LocalModels {
-  knows(slug: string): boolean
   /** The engine of a model. `open` connects to the socket of its host. */
   engine(slug: string, open: (socketPath: string) => Engine): Engine
   /**
@@ -177,7 +176,6 @@ export function localModels(options: {
   }
 
   return {
-    knows: (slug) => findModel(slug) !== undefined,
     engine(slug, open) {
       const model = requireModel(slug)
       const { id } = model.catalog

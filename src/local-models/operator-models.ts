@@ -70,7 +70,9 @@ export function operatorModels(parts: {
 
   function requireModel(slug: string): ManifestModel {
     const model = findModel(slug)
-    if (!model) throw new ApiError('not_found', `Not found: ${whyUnknown(slug.slice(0, 200))}.`, { param: 'model' })
+    // A file of the operator's has an entry in the catalog, but is not for this page to download or remove.
+    if (!model || model.delivery === 'own')
+      throw new ApiError('not_found', `Not found: ${whyUnknown(slug.slice(0, 200))}.`, { param: 'model' })
     return model
   }
 

@@ -25,7 +25,7 @@ export function listSchema<Item extends TSchema>(item: Item) {
 }
 
 /** The slug of a model, and a time, in examples. */
-export const EXAMPLE_MODEL = 'huggingfacetb/smollm2-135m-instruct'
+export const EXAMPLE_MODEL = 'qwen/qwen2.5-coder-0.5b-instruct'
 export const EXAMPLE_TIME = '2026-11-15T22:04:05.000Z'
 
 /** The parts of a schema that its description and its example are made from. `expected` and `example` are our own. */

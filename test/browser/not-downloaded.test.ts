@@ -28,7 +28,11 @@ describe('a model that is not downloaded', () => {
     const card = page.getByRole('article').filter({ hasText: PULLED_MODEL })
     await card.getByText('Not downloaded', { exact: true }).waitFor()
     await card.getByText(command).waitFor()
-    await page.getByRole('article').filter({ hasText: 'smollm2' }).getByText('Downloading', { exact: true }).waitFor()
+    await page
+      .getByRole('article')
+      .filter({ hasText: 'qwen2.5-coder-0.5b' })
+      .getByText('Downloading', { exact: true })
+      .waitFor()
     await card.getByRole('link').click()
     await page.getByText(`is not downloaded (5.0 GB). Download it on the server with: ${command}`).waitFor()
     await assertAccessible(page)
@@ -43,7 +47,7 @@ describe('a model that is not downloaded', () => {
     await row.getByText(command).waitFor()
     await page
       .getByRole('row')
-      .filter({ hasText: 'smollm2' })
+      .filter({ hasText: 'qwen2.5-coder-0.5b' })
       .getByText(/^Download/)
       .waitFor()
     await assertAccessible(page)

@@ -143,6 +143,12 @@ describe('a model in the file of the catalog', () => {
       [[entry(), entry()], /models\[1\]\.id.*"a\/b" is already the name of a model/],
       [[entry({ aliases: ['b'] }), entry({ id: 'a/c', aliases: ['b'] })], /models\[1\]\.aliases.*"b" is already/],
       [[withEngine({ api_key_env: 'MISSING' })], /engine\.api_key_env.*the environment variable MISSING is not set/],
+      [[withEngine({ kind: 'vllm', file: '/m.gguf' })], /engine\.file.*only for kind embedded/],
+      [[withEngine({ kind: 'embedded', urls: undefined, file: 'm.gguf' })], /engine\.file.*absolute path of a \.gguf/],
+      [
+        [withEngine({ kind: 'embedded', urls: undefined, file: '/m.gguf', model: 'm' })],
+        /engine\.model.*not allowed beside file/,
+      ],
       [[withEngine({ kind: 'embedded' })], /engine\.urls.*not allowed for kind embedded/],
       [[withEngine({ urls: undefined })], /engine\.urls.*is required: a non-empty array of URLs/],
       [

@@ -27,7 +27,7 @@ describe('the manifest', () => {
   })
 
   it('has a price for each model, and the default catalog states that it is an example', () => {
-    const { models } = JSON.parse(defaultCatalog()) as {
+    const { models } = JSON.parse(defaultCatalog('/nowhere')) as {
       models: { id: string; description: string; pricing: object }[]
     }
     assert.deepEqual(

@@ -102,7 +102,7 @@ describe('the models that the operator can have on this machine', () => {
 
   it('have the reason of a failed download', async () => {
     const { entry } = operatorOf(started)
-    const first = 'huggingfacetb/smollm2-135m-instruct'
+    const first = 'qwen/qwen2.5-coder-0.5b-instruct'
     await eventually('the download fails', async () => (await entry(first)).state === 'failed', 60_000)
     assert.match((await entry(first)).problem ?? '', /ECONNREFUSED/)
   })
@@ -168,7 +168,7 @@ describe('the models that the operator can have on this machine', () => {
     const fetched = 'sentence-transformers/all-minilm-l6-v2'
     const one = operatorOf(first)
     await one.order('download')
-    await one.order('pause', 'huggingfacetb/smollm2-135m-instruct')
+    await one.order('pause', 'qwen/qwen2.5-coder-0.5b-instruct')
     // A download of a first start, which shares its files with others.
     await one.order('remove', fetched)
     await eventually('it arrives', async () => (await one.entry()).received_bytes > ARRIVED, 60_000)
@@ -179,7 +179,7 @@ describe('the models that the operator can have on this machine', () => {
     const other = operatorOf(second)
     const states = async () =>
       Promise.all(
-        [MODEL, 'huggingfacetb/smollm2-135m-instruct', fetched, 'weir/minilm-rerank'].map(
+        [MODEL, 'qwen/qwen2.5-coder-0.5b-instruct', fetched, 'weir/minilm-rerank'].map(
           async (model) => (await other.entry(model)).state,
         ),
       )

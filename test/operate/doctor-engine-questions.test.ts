@@ -43,11 +43,20 @@ describe('weir doctor engine', () => {
 models: org/first, org/second
 ✔ chat: usage 3 + 2 tokens
 ✔ stream: 1 event, no usage
+✖ usage: none in a stream with include_usage
+  → start vLLM with --enable-force-include-usage, or write usage: estimated into the engine of the catalog entry
+✖ stop reason: finish_reason null for an answer that max_tokens cut off
+  → update the server: clients cannot tell an answer that was cut off from a complete one
 ✔ abort: the next call was answered N ms after a caller left
 ✖ n: 1 choice for n: 2
 ✖ logprobs: none in the answer
 ✖ tools: accepted, but the model did not call the tool
+  → start vLLM with --enable-auto-tool-choice --tool-call-parser hermes (the parser for Qwen; others have their own)
+✖ tool stream: accepted, but the model did not call the tool
+  → start vLLM with --enable-auto-tool-choice --tool-call-parser hermes (the parser for Qwen; others have their own)
+✔ reasoning: none, and no tags in the text
 ✖ json schema: the answer does not follow it
+  → remove --structured-outputs-config or --guided-decoding-backend from the command of vLLM: the default enforces schemas
 ✖ embeddings: status 404: not here
 ✖ rerank: status 404: not here
 
@@ -73,7 +82,21 @@ models:
         model: org/first
 `,
     )
-    const names = ['chat', 'stream', 'abort', 'n', 'logprobs', 'tools', 'json schema', 'embeddings', 'rerank']
+    const names = [
+      'chat',
+      'stream',
+      'usage',
+      'stop reason',
+      'abort',
+      'n',
+      'logprobs',
+      'tools',
+      'tool stream',
+      'reasoning',
+      'json schema',
+      'embeddings',
+      'rerank',
+    ]
     assert.equal(stderr, [`… looking at ${url}/`, ...names.map((name) => `… asking: ${name}`), ''].join('\n'))
     const looked = asked.filter(({ method }) => method === 'GET').map(({ path }) => path)
     assert.deepEqual(looked.toSorted(), [
@@ -91,6 +114,24 @@ models:
       '/version',
     ])
     assert.ok(asked.every(({ headers }) => headers.authorization === undefined))
+  })
+
+  it('names the option of a server that leaves reasoning and calls in the text', async (t) => {
+    const message = { content: '<think>Hm.</think><tool_call>{"name": "get_weather"}</tool_call>' }
+    const { url } = await likeVllm(t, { '/v1/chat/completions': { choices: [{ message }] } })
+    const options = {
+      vllm: ['--enable-auto-tool-choice --tool-call-parser hermes', '--reasoning-parser qwen3'],
+      sglang: ['--tool-call-parser qwen25', '--reasoning-parser qwen3'],
+      llamacpp: ['--jinja', '--jinja --reasoning-format deepseek'],
+    }
+    for (const [kind, [tools, reasoning]] of Object.entries(options)) {
+      const { stdout } = await examined(url, '--kind', kind, '--json')
+      const { findings } = JSON.parse(stdout) as { findings: { question: string; fix?: string }[] }
+      const fixOf = (question: string) => findings.find((it) => it.question === question)?.fix ?? ''
+      assert.ok(fixOf('tools').includes(` ${tools}`), `${kind}: ${fixOf('tools')}`)
+      assert.ok(fixOf('reasoning').includes(` ${reasoning}`), `${kind}: ${fixOf('reasoning')}`)
+      assert.equal(fixOf('chat'), '')
+    }
   })
 
   it('uses the given model and key, and prints JSON', async (t) => {

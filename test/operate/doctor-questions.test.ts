@@ -54,7 +54,19 @@ const CHAT = '/chat/completions'
 
 describe('the doctor’s questions to a server', () => {
   it('are about chats, vectors or both, depending on its kind', () => {
-    const chats = ['chat', 'stream', 'abort', 'n', 'logprobs', 'tools', 'json schema']
+    const chats: readonly QuestionName[] = [
+      'chat',
+      'stream',
+      'usage',
+      'stop reason',
+      'abort',
+      'n',
+      'logprobs',
+      'tools',
+      'tool stream',
+      'reasoning',
+      'json schema',
+    ]
     const vectors = ['embeddings', 'rerank']
     const all: readonly EngineKind[] = ['vllm', 'openai', 'llamacpp', 'ollama', 'sglang']
     for (const kind of all) assert.deepEqual(questionsFor(kind), [...chats, ...vectors])
@@ -151,7 +163,12 @@ describe('the doctor’s questions to a server', () => {
   })
 
   it('expect the tool to be called by its name', async () => {
-    const calling = (name: string) => choices({ message: { tool_calls: [{ function: { name } }] } })
+    const calling = (name: string, changes: object = {}, written = '{"city":"Paris"}') =>
+      choices({
+        finish_reason: 'tool_calls',
+        message: { tool_calls: [{ function: { name, arguments: written } }] },
+        ...changes,
+      })
     const { said: answer, calls } = await asked('tools', [calling('get_weather')])
     assert.equal(answer, 'yes: the model called the tool')
     const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
@@ -171,7 +188,84 @@ describe('the doctor’s questions to a server', () => {
     const without = [{}, { message: {} }, { message: { tool_calls: [] } }, { message: { tool_calls: [{}] } }]
     for (const choice of without) assert.equal(await said('tools', [choices(choice)]), ignored)
     assert.equal(await said('tools', [calling('other')]), ignored)
+    const written = { message: { content: '<tool_call>{"name": "get_weather"}</tool_call>' } }
+    assert.equal(
+      await said('tools', [choices(written)]),
+      'no: the call is in the text of the answer: the server does not read it',
+    )
+    assert.equal(
+      await said('tools', [calling('get_weather', { finish_reason: 'stop' })]),
+      'no: finish_reason "stop" instead of tool_calls',
+    )
+    assert.equal(
+      await said('tools', [calling('get_weather', {}, '{"city":')]),
+      'no: the arguments of the call are not JSON for its schema',
+    )
     assert.equal(await said('tools', [refusal]), 'no: status 400: not here')
+  })
+
+  it('expect the pieces of a streamed call to make up the call', async () => {
+    const piece = (call: object) => ({ choices: [{ delta: { tool_calls: [{ index: 0, ...call }] } }] })
+    const first = piece({ id: 'c', function: { name: 'get_weather', arguments: '' } })
+    const rest = ['{"city"', ':"Paris"}'].map((part) => piece({ function: { arguments: part } }))
+    const end = (reason: string | null) => ({ choices: [{ delta: {}, finish_reason: reason }] })
+    const streaming = (...events: readonly object[]) => said('tool stream', [streamed({ events })])
+    assert.equal(await streaming(first, ...rest, end('tool_calls'), { choices: [] }), 'yes: 3 pieces')
+    assert.equal(await streaming(first, ...rest, end('stop')), 'no: finish_reason "stop" instead of tool_calls')
+    assert.equal(await streaming(first, ...rest), 'no: finish_reason null instead of tool_calls')
+    const second = piece({ index: 1, id: 'd', function: { name: 'get_weather', arguments: '{' } })
+    assert.equal(await streaming(first, ...rest, second, end('length')), 'yes: 3 pieces')
+    const lost = 'no: the pieces with index 0 do not make up the JSON of the arguments'
+    assert.equal(await streaming(first, ...rest.slice(1), end('tool_calls')), lost)
+    assert.equal(await streaming(first, ...rest, ...rest, end('tool_calls')), lost)
+    const nameless = 'no: the first piece has no id or no name'
+    assert.equal(await streaming(...rest, end('tool_calls')), nameless)
+    assert.equal(await streaming(piece({ function: { name: 'get_weather' } }), end('tool_calls')), nameless)
+    const elsewhere = piece({ index: 1, function: { arguments: '{"city":"Paris"}' } })
+    assert.equal(await streaming(first, elsewhere, end('tool_calls')), lost)
+    const text = { choices: [{ delta: { content: '{"name": "get_weather"}' } }] }
+    assert.equal(
+      await streaming(text, end('stop')),
+      'no: the call is in the text of the answer: the server does not read it',
+    )
+    assert.equal(await streaming(end('stop')), 'no: accepted, but the model did not call the tool')
+    assert.equal(await said('tool stream', [streamed({ status: 400, text: 'no tools' })]), 'no: status 400: no tools')
+    assert.equal(await said('tool stream', [streamed({ status: 500 })]), 'no: status 500 and no events')
+  })
+
+  it('expect reasoning in a field of its own', async () => {
+    const thinking = (message: object) => said('reasoning', [choices({ message })])
+    assert.equal(await thinking({ content: 'Yes.', reasoning_content: 'Hm.' }), 'yes: in reasoning_content')
+    assert.equal(await thinking({ content: null, reasoning: 'Hm.' }), 'yes: in reasoning')
+    assert.equal(await thinking({ content: 'Yes.' }), 'yes: none, and no tags in the text')
+    const misplaced = 'no: the reasoning is in the text of the answer, with its tags'
+    assert.equal(await thinking({ content: '<think>Hm.' }), misplaced)
+    assert.equal(await thinking({ content: 'Hm.</think>Yes.' }), misplaced)
+    assert.equal(await said('reasoning', [refusal]), 'no: status 400: not here')
+  })
+
+  it('expect usage in answers and in streams', async () => {
+    const counted = { usage: { prompt_tokens: 3, completion_tokens: 2 } }
+    const reports = (answer: object, ...events: readonly object[]) =>
+      said('usage', [look({ choices: [{}], ...answer }), streamed({ events })])
+    assert.equal(await reports(counted, {}, counted), 'yes: in answers and in streams')
+    assert.equal(await reports({}, counted), 'no: none in an answer')
+    assert.equal(await reports(counted, { usage: null }), 'no: none in a stream with include_usage')
+    assert.equal(await reports({}), 'no: none in an answer and in a stream with include_usage')
+    assert.equal(await said('usage', [refusal]), 'no: status 400: not here')
+  })
+
+  it('expect the stop reason of an answer that was cut off', async () => {
+    const stopped = (...reasons: readonly (string | null)[]) =>
+      said('stop reason', [
+        choices({ finish_reason: reasons[0] }),
+        streamed({ events: [{ choices: [{ finish_reason: reasons[1] }] }, { choices: [] }] }),
+      ])
+    assert.equal(await stopped('length', 'length'), 'yes: length for an answer that max_tokens cut off')
+    assert.equal(await stopped('stop'), 'no: finish_reason "stop" for an answer that max_tokens cut off')
+    assert.equal(await stopped('length', 'stop'), 'no: finish_reason "stop" for a stream that max_tokens cut off')
+    assert.equal(await stopped('length', null), 'no: finish_reason null for a stream that max_tokens cut off')
+    assert.equal(await said('stop reason', [refusal]), 'no: status 400: not here')
   })
 
   it('expect an answer that follows the schema', async () => {

@@ -9,7 +9,7 @@ import { OPERATOR_TOKEN } from './weir.ts'
 const NOWHERE = 'http://127.0.0.1:1/'
 
 /** Of the default catalog: one is fetched by a first start, the other one only on request. */
-export const FETCHED_MODEL = 'huggingfacetb/smollm2-135m-instruct'
+export const FETCHED_MODEL = 'qwen/qwen2.5-coder-0.5b-instruct'
 export const PULLED_MODEL = 'qwen/qwen3-8b'
 
 /** The service as it starts without a configuration, on a machine that reaches no registry. */

@@ -1,4 +1,4 @@
-import { qwenCoder, smolLm2, tinyLlama } from './chat.ts'
+import { largerQwenCoder, qwenCoder, smolLm2, tinyLlama } from './chat.ts'
 import { moonshineTiny } from './moonshine.ts'
 import { hubFile, MEGABYTE, npmPackages } from './parts.ts'
 import type { ManifestModel, ModelFile } from '../contract.ts'
@@ -154,7 +154,7 @@ function miniLmReranker(slug: string, name: string, schema: 'documents' | 'passa
 }
 
 export const defaultModels: readonly ManifestModel[] = [
-  smolLm2,
+  qwenCoder,
   starterVision,
   starterImage,
   miniLm,
@@ -162,6 +162,7 @@ export const defaultModels: readonly ManifestModel[] = [
   miniLmReranker('weir/minilm-ranking', 'MiniLM bi-encoder reranker (query.text + passages)', 'passages'),
   moonshineTiny,
   ...whisperModels,
-  qwenCoder,
+  smolLm2,
+  largerQwenCoder,
   tinyLlama,
 ]

@@ -1,4 +1,5 @@
 import { defaultModels } from './defaults.ts'
+import { ownModel } from '../own-model.ts'
 import { hubModels } from './hub.ts'
 import type { ManifestModel } from '../contract.ts'
 
@@ -6,5 +7,5 @@ import type { ManifestModel } from '../contract.ts'
 export const manifest: readonly ManifestModel[] = [...defaultModels, ...hubModels]
 
 export function findModel(slug: string, models: readonly ManifestModel[] = manifest): ManifestModel | undefined {
-  return models.find(({ catalog }) => catalog.id === slug || catalog.aliases.includes(slug))
+  return models.find(({ catalog }) => catalog.id === slug || catalog.aliases.includes(slug)) ?? ownModel(slug)
 }

@@ -39,7 +39,7 @@ describe('stop text', () => {
 })
 
 describe('answer parts', () => {
-  const options = { thinks: true, startsThinking: false, tools: true }
+  const options = { thinks: true, startsThinking: false, tools: ['find'] }
   const joined = (parts: readonly ModelAnswerPart[]) => {
     const text = (kind: string) =>
       parts.flatMap((part) => (part.kind === kind && 'text' in part ? part.text : [])).join('')
@@ -66,6 +66,46 @@ describe('answer parts', () => {
     )
   })
 
+  it('read a call without tags, however the text is split, if it is all of the answer and names a tool', () => {
+    const json = '{\n  "name": "find",\n  "arguments": {"q": "x"}\n}'
+    const bare = [
+      json,
+      `\n${json}\n`,
+      `\`\`\`json\n${json}\n\`\`\``,
+      `<tools>\n${json}\n</tools>`,
+      `<think>hm</think>\n\n${json}`,
+    ]
+    for (const text of bare) {
+      fc.assert(
+        fc.property(pieces(text), (cut) => {
+          const parts = answerParts(options)
+          const found = joined([...cut.flatMap((piece) => parts.push(piece)), ...parts.flush()])
+          assert.deepEqual([found.text, found.calls], ['', [{ name: 'find', arguments: '{"q":"x"}' }]])
+        }),
+        { numRuns: 20 },
+      )
+    }
+    const others = [
+      json.replace('find', 'other'),
+      `${json} is JSON.`,
+      '{"q": "x"}',
+      '```js\nfind()\n```',
+      `So: ${json}`,
+    ]
+    for (const text of others) {
+      const parts = answerParts(options)
+      assert.deepEqual(joined([...parts.push(text), ...parts.flush()]), { text, reasoning: '', calls: [] })
+    }
+    const without = answerParts({ ...options, tools: [] })
+    assert.equal(joined([...without.push(json), ...without.flush()]).text, json)
+  })
+
+  it('show text as it arrives, even if tools may be called', () => {
+    const parts = answerParts(options)
+    assert.deepEqual(parts.push('Hello'), [{ kind: 'text', text: 'Hello' }])
+    assert.deepEqual(parts.push(' {'), [{ kind: 'text', text: ' {' }])
+  })
+
   it('start with reasoning if the prompt opened it', () => {
     const parts = answerParts({ ...options, startsThinking: true })
     assert.deepEqual(joined([...parts.push('so</think>yes'), ...parts.flush()]), {
@@ -78,7 +118,7 @@ describe('answer parts', () => {
   it('show an invalid call as text, and keep tags that were not requested', () => {
     const broken = answerParts(options)
     assert.equal(joined([...broken.push('<tool_call>oops'), ...broken.flush()]).text, 'oops')
-    const plain = answerParts({ thinks: false, startsThinking: false, tools: false })
+    const plain = answerParts({ thinks: false, startsThinking: false, tools: [] })
     assert.equal(joined([...plain.push('<think>x'), ...plain.flush()]).text, '<think>x')
   })
 })
@@ -94,7 +134,7 @@ describe('tool calls', () => {
       yield { kind: 'end', finishReason: 'stop', completionTokens: generated }
     }
     const kinds: string[] = []
-    const parts = answerParts({ thinks: false, startsThinking: false, tools: true })
+    const parts = answerParts({ thinks: false, startsThinking: false, tools: ['f'] })
     for await (const event of splitAnswer(written(), parts, maxCalls)) {
       kinds.push(event.kind === 'end' ? event.finishReason : event.kind)
     }

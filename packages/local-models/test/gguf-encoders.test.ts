@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { ManifestModel } from '../contract.ts'
+import { ownModel } from '../own-model.ts'
 import { llamaHost, type HostAnswer, type HostClient } from './host-client.ts'
 import { CONTEXT, smallEncoder, WIDTH } from './small-encoder.ts'
 
@@ -119,6 +120,21 @@ describe('GGUF encoders', () => {
     const limited = await post('/v1/rerank', { query, documents: ['river river', long], max_tokens_per_doc: 2 })
     const [one, other] = limited.json.results
     assert.equal(one.relevance_score, other.relevance_score)
+  })
+
+  it('run from a file of the operator’s, by its path', async () => {
+    const model = `gguf-embedding@${CONTEXT}:${join(directory, 'embedding.gguf')}`
+    const own = await host.post('/v1/embeddings', { model, input: ['the river'] })
+    assert.equal(own.status, 200, JSON.stringify(own.json))
+    const { json } = await post('/v1/embeddings', { input: ['the river'] })
+    assert.deepEqual(own.json.data[0].embedding, json.data[0].embedding)
+    const missing = await host.post('/v1/embeddings', { model: `${model}.absent.gguf`, input: ['the river'] })
+    assert.equal(missing.json.error.code, 'model_not_configured')
+    const split = `gguf-embedding@${CONTEXT}:${join(directory, 'x-00001-of-00002.gguf')}`
+    assert.deepEqual(
+      ownModel(split)?.files.map(({ path }) => path.slice(directory.length)),
+      ['/x-00001-of-00002.gguf', '/x-00002-of-00002.gguf'],
+    )
   })
 
   it('give vectors of length one, and accept a text that fills the context to the last token', async () => {

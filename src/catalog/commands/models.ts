@@ -6,6 +6,7 @@ import { runtimeFiles, type RuntimeFiles } from '../../local-models/files/runtim
 import { isDumbTerminal } from '../../config.ts'
 import { removeModelOf } from '../../operate/running-service.ts'
 import { hasLedger } from '../../store/open.ts'
+import { addFile, forgetModel, pullFromHub } from './own-models.ts'
 import { findModel, modelBytes, whyUnknown } from '../../local-models/installed.ts'
 import type { ModelPrices } from '../../billing/rating/price-kinds.ts'
 import {
@@ -23,9 +24,11 @@ import { renderTable, type Column } from '../../cli/terminal/table.ts'
 import type { View } from '../../cli/terminal/view.ts'
 
 export const models: Command = {
-  summary: 'list models; download, pause or remove those that Weir runs itself',
+  summary: 'list models; download, add or remove those that Weir runs itself',
   help: `weir models list
 weir models pull SLUG
+weir models pull hf:ORG/REPO[:QUANT] [--id ORG/NAME] [--context N]
+weir models add FILE.gguf --id ORG/NAME [--context N]
 weir models pause SLUG
 weir models remove SLUG
 
@@ -36,21 +39,48 @@ resumes after an interruption, and a running service uses the model as soon as
 it is complete. "pause" stops its download, here or in a running service, and
 keeps what has arrived until "pull" continues. "remove" deletes its files; a
 running service refuses that while it works on requests to the model. What is
-paused or removed is not downloaded by the next start.`,
+paused or removed is not downloaded by the next start.
+
+"add" runs a GGUF file of your own: a chat model, embeddings or a reranker. It
+reads the kind, the context and the template from the file, and refuses what the
+memory cannot hold. Of a split model, give the first part. "pull hf:" downloads
+such a file from a hub (HF_ENDPOINT, HF_TOKEN), checks its hash, and adds it.
+Without a weir.yaml the model is in the catalog then; otherwise the lines for it
+are printed. "remove" takes such a model out of the catalog; its file stays.
+
+  --id ORG/NAME    the name of the model in the catalog
+  --context N      how many tokens a request may have; less takes less memory`,
   async run(args) {
-    const flags = parseFlags(args, {}, 2)
+    const flags = parseFlags(args, { id: 'string', context: 'string' }, 2)
     const [action, slug] = flags.positionals
     const config = configOf(flags)
     const files = modelFiles(config.modelsDir, { environment: config.environment })
     const runtime = runtimeFiles({ environment: config.environment })
+    if (slug !== undefined && (action === 'add' || (action === 'pull' && slug.startsWith('hf:')))) {
+      const isHub = action === 'pull'
+      await withProgress(async (onProgress) => {
+        await runtime.pull({ onProgress })
+        await (isHub ? pullFromHub(flags, config, slug, onProgress) : addFile(flags, config, slug))
+      })
+      return
+    }
+    if (flags.text('id') !== undefined || flags.text('context') !== undefined) {
+      throw new UsageError('--id and --context are for models of your own: add FILE, or pull hf:ORG/REPO')
+    }
     if (action === 'list') {
       flags.refuseMore(1)
       const data = config.catalog.read().map((model) => viewOf(model, files, runtime.stateOf()))
       return flags.print({ object: 'list', data }, (shown) => modelsText(data, shown))
     }
     const act = actions.get(action ?? '')
-    if (!act) throw new UsageError('choose an action: list, pull, pause or remove')
+    if (!act) throw new UsageError('choose an action: list, pull, add, pause or remove')
     if (!slug) throw new UsageError(`give the slug of a model: weir models ${action} SLUG`)
+    if (action === 'remove' && forgetModel(config, slug)) {
+      return flags.print(
+        { model: slug, removed: true },
+        () => `${slug} is out of the catalog. Its file is still there.`,
+      )
+    }
     const known = findModel(slug) ?? listedLocal(config.catalog.read(), slug)
     if (!known) throw new UsageError(whyUnknown(slug))
     const id = known.catalog.id
@@ -72,6 +102,20 @@ function explainFailure(error: unknown): never {
   throw new CommandFailed((error as Error).message, { cause: error })
 }
 
+/** Shows the progress of downloads while `work` runs. */
+async function withProgress(work: (onProgress: (progress: Progress) => void) => Promise<void>): Promise<void> {
+  const { stderr } = process
+  const screen = stderr.isTTY ? openScreen(stderr, { hasBlock: !isDumbTerminal() }) : undefined
+  try {
+    await work((progress) => screen?.setBlock([progressBar(progress, stderr.columns)]))
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    explainFailure(error)
+  } finally {
+    screen?.close()
+  }
+}
+
 interface Call {
   readonly flags: Flags
   readonly files: ModelFiles
@@ -81,15 +125,11 @@ interface Call {
 }
 
 async function pull({ flags, files, runtime, slug }: Call): Promise<void> {
-  const { stderr } = process
-  const screen = stderr.isTTY ? openScreen(stderr, { hasBlock: !isDumbTerminal() }) : undefined
-  const onProgress = (progress: Progress): void => screen?.setBlock([progressBar(progress, stderr.columns)])
   if (files.orderOf(slug) !== undefined) files.setOrder(slug, undefined)
-  await runtime
-    .pull({ onProgress })
-    .then(() => files.pull(slug, { onProgress }))
-    .catch(explainFailure)
-    .finally(() => screen?.close())
+  await withProgress(async (onProgress) => {
+    await runtime.pull({ onProgress })
+    await files.pull(slug, { onProgress })
+  })
   flags.print({ model: slug, state: 'ready' }, () => `${slug} is ready.`)
 }
 

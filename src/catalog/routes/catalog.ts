@@ -51,7 +51,7 @@ const modelSchema = Type.Object({
   id: Type.String({ example: EXAMPLE_MODEL }),
   name: Type.String({ example: 'SmolLM2 135M Instruct (Q4_1)' }),
   description: Type.String(),
-  aliases: Type.Array(Type.String({ example: 'smollm2' })),
+  aliases: Type.Array(Type.String({ example: 'qwen2.5-coder' })),
   categories: Type.Array(Type.String({ example: 'llm' })),
   context_length: Type.Integer({ example: 8192 }),
   max_completion_tokens: Type.Integer({ example: 2048 }),

@@ -162,9 +162,9 @@ export const chatExample = {
     ],
     max_tokens: 100,
   },
-  stream: `data: {"id":"chatcmpl-01k3zq8v6t","object":"chat.completion.chunk","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"delta":{"role":"assistant","content":"A weir"},"logprobs":null,"finish_reason":null}]}
+  stream: `data: {"id":"chatcmpl-01k3zq8v6t","object":"chat.completion.chunk","created":1795000000,"model":"qwen/qwen2.5-coder-0.5b-instruct","choices":[{"index":0,"delta":{"role":"assistant","content":"A weir"},"logprobs":null,"finish_reason":null}]}
 
-data: {"id":"chatcmpl-01k3zq8v6t","object":"chat.completion.chunk","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+data: {"id":"chatcmpl-01k3zq8v6t","object":"chat.completion.chunk","created":1795000000,"model":"qwen/qwen2.5-coder-0.5b-instruct","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
 
 data: [DONE]
 

@@ -57,9 +57,9 @@ export const completionsResponseSchema = Type.Object({
 
 export const completionsExample = {
   request: { model: EXAMPLE_MODEL, prompt: 'A weir is', max_tokens: 20 },
-  stream: `data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":" a low dam","logprobs":null,"finish_reason":null}]}
+  stream: `data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"qwen/qwen2.5-coder-0.5b-instruct","choices":[{"index":0,"text":" a low dam","logprobs":null,"finish_reason":null}]}
 
-data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}
+data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"qwen/qwen2.5-coder-0.5b-instruct","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}
 
 data: [DONE]
 

@@ -164,7 +164,7 @@ const request = {
 export const messagesExample = {
   request: { ...request, max_tokens: 100 },
   stream: `event: message_start
-data: {"type":"message_start","message":{"id":"msg_01k3zq8v6t","type":"message","role":"assistant","model":"huggingfacetb/smollm2-135m-instruct","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":27,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0,"output_tokens_details":{"thinking_tokens":0},"service_tier":"standard"}}}
+data: {"type":"message_start","message":{"id":"msg_01k3zq8v6t","type":"message","role":"assistant","model":"qwen/qwen2.5-coder-0.5b-instruct","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":27,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0,"output_tokens_details":{"thinking_tokens":0},"service_tier":"standard"}}}
 
 event: content_block_start
 data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}

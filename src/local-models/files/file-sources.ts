@@ -15,10 +15,17 @@ export async function fetchFrom(source: FileSource, fetching: Fetching): Promise
 
 const DEFAULT_HUB = 'https://huggingface.co'
 
+export function hubAddress(environment: NodeJS.ProcessEnv): string {
+  return (environment['HF_ENDPOINT'] ?? DEFAULT_HUB).replace(/\/$/, '')
+}
+
+export function hubHeaders({ HF_TOKEN: token }: NodeJS.ProcessEnv): Record<string, string> {
+  return token ? { authorization: `Bearer ${token}` } : {}
+}
+
 async function fetchFromHub({ repository, revision, path }: HubSource, fetching: Fetching): Promise<Provenance> {
-  const hub = (fetching.environment['HF_ENDPOINT'] ?? DEFAULT_HUB).replace(/\/$/, '')
-  const token = fetching.environment['HF_TOKEN']
-  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {}
+  const hub = hubAddress(fetching.environment)
+  const headers = hubHeaders(fetching.environment)
   const url = `${hub}/${repository}/resolve/${revision}/${path}`
   if (fetching.file.sha256 !== undefined) {
     await downloadChecked({ url, headers }, fetching, (part) => checkPinned(part, fetching.file))

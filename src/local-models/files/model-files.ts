@@ -225,6 +225,7 @@ export function modelFiles(
     async remove(slug) {
       const model = requireModel(slug)
       if (model.delivery === 'box') throw new Error(`'${slug}' is shipped with Weir and cannot be removed.`)
+      if (model.delivery === 'own') throw new Error(`${model.catalog.name} is your own file: Weir does not delete it.`)
       setOrder(model, 'remove')
       const presentBefore = sharing(model).filter((other) => paths.isPresent(other))
       const removed: string[] = []

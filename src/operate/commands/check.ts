@@ -2,7 +2,7 @@ import { catalogWarnings } from '../../catalog/warnings.ts'
 import { findMistakes, loadConfig, type Config } from '../../config.ts'
 import { deploymentsOf, type Model } from '../../catalog/model.ts'
 import { untakenParameters, untakenWarning } from '../../engines/dialects/listed-parameters.ts'
-import { findModel, whyUnknown } from '../../local-models/installed.ts'
+import { engineProblem } from '../../local-models/catalog-models.ts'
 import { hasLedger, openStoreHere } from '../../store/open.ts'
 import { overridesOf, parseFlags, ProblemsFound, type Command } from '../../cli/command.ts'
 import { counted } from '../../shared/counts.ts'
@@ -42,7 +42,7 @@ async function checkCatalog(config: Config): Promise<Checked> {
   const names = await workspaceNames(config)
   return {
     file: config.file ?? null,
-    mistakes: unknownModels(models),
+    mistakes: modelMistakes(models),
     // Which workspaces will exist is unknown before the first start.
     warnings: [
       ...catalogWarnings(models, names ?? models.flatMap(workspacesIn)),
@@ -51,12 +51,11 @@ async function checkCatalog(config: Config): Promise<Checked> {
   }
 }
 
-function unknownModels(models: readonly Model[]): readonly string[] {
+function modelMistakes(models: readonly Model[]): readonly string[] {
   return models
     .flatMap(deploymentsOf)
-    .flatMap(({ lane, engine }) =>
-      engine?.kind === 'embedded' && !findModel(engine.model) ? [`${lane}: ${whyUnknown(engine.model)}`] : [],
-    )
+    .map(({ lane, engine }) => ({ lane, problem: engineProblem(engine) }))
+    .flatMap(({ lane, problem }) => (problem === undefined ? [] : [`${lane}: ${problem}`]))
 }
 
 async function workspaceNames({ dataDir, databaseUrl }: Config): Promise<readonly string[] | undefined> {

@@ -8,15 +8,21 @@ export interface Finding {
   readonly question: QuestionName
   readonly state: 'yes' | 'no'
   readonly detail: string
+  /** Which option of the server, or of its catalog entry, changes a "no". */
+  readonly fix?: string
 }
 
 export type QuestionName =
   | 'chat'
   | 'stream'
+  | 'usage'
+  | 'stop reason'
   | 'abort'
   | 'n'
   | 'logprobs'
   | 'tools'
+  | 'tool stream'
+  | 'reasoning'
   | 'json schema'
   | 'embeddings'
   | 'rerank'
@@ -27,13 +33,13 @@ interface QuestionSubject {
   readonly model: string
 }
 
-type Question = (subject: QuestionSubject) => Promise<Omit<Finding, 'question'>>
+type Question = (subject: QuestionSubject) => Promise<Omit<Finding, 'question' | 'fix'>>
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever an unknown server sends
 type Json = any
 
-const yes = (detail: string): Omit<Finding, 'question'> => ({ state: 'yes', detail })
-const no = (detail: string): Omit<Finding, 'question'> => ({ state: 'no', detail })
+const yes = (detail: string): Omit<Finding, 'question' | 'fix'> => ({ state: 'yes', detail })
+const no = (detail: string): Omit<Finding, 'question' | 'fix'> => ({ state: 'no', detail })
 
 const CHAT = '/chat/completions'
 const short = { messages: [{ role: 'user', content: 'Say hello.' }], max_tokens: 8, temperature: 0 }
@@ -44,6 +50,21 @@ const long = {
 }
 const withUsage = { stream_options: { include_usage: true } }
 const TOKENS_BEFORE_LEAVING = 3
+const weather = {
+  messages: [{ role: 'user', content: 'What is the weather in Paris? Use the tool.' }],
+  max_tokens: 64,
+  temperature: 0,
+  tools: [
+    {
+      type: 'function',
+      function: {
+        name: 'get_weather',
+        description: 'Get the weather',
+        parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+      },
+    },
+  ],
+}
 
 /** In the order they are asked. All are harmless: a few tokens, one text, two documents. */
 export const questions: Readonly<Record<QuestionName, Question>> = {
@@ -57,6 +78,27 @@ export const questions: Readonly<Record<QuestionName, Question>> = {
     if (events.length === 0) return no(text ? refusalText(status, text) : `status ${status} and no events`)
     const usage = events.map((event) => field(event, 'usage')).findLast(Boolean)
     return yes(`${counted(events.length, 'event')}, ${usageText(usage)}${isDone ? '' : ', without [DONE]'}`)
+  },
+  async usage({ client, model }) {
+    const answer = await client.post(CHAT, { model, ...short })
+    if (!choicesOf(answer)) return refused(answer)
+    const { events } = await client.stream(CHAT, { model, ...short, ...withUsage })
+    const missing = [
+      ...(hasUsage(answer.json) ? [] : ['an answer']),
+      ...(events.some(hasUsage) ? [] : ['a stream with include_usage']),
+    ]
+    return missing.length === 0 ? yes('in answers and in streams') : no(`none in ${missing.join(' and in ')}`)
+  },
+  async 'stop reason'({ client, model }) {
+    const cut = await client.post(CHAT, { model, ...long, max_tokens: 8 })
+    const [choice] = choicesOf(cut) ?? []
+    if (!choice) return refused(cut)
+    if (choice.finish_reason !== 'length') return no(`${reasonText(choice)} for an answer that max_tokens cut off`)
+    const { events } = await client.stream(CHAT, { model, ...long, max_tokens: 8 })
+    const reason = events.flatMap((event) => choicesIn(event)).findLast((it) => it.finish_reason)
+    return reason?.finish_reason === 'length'
+      ? yes('length for an answer that max_tokens cut off')
+      : no(`${reasonText(reason)} for a stream that max_tokens cut off`)
   },
   async abort({ client, model }) {
     const enough = (events: readonly unknown[]): boolean => events.length > TOKENS_BEFORE_LEAVING
@@ -83,14 +125,42 @@ export const questions: Readonly<Record<QuestionName, Question>> = {
       : no('none in the answer')
   },
   async tools({ client, model }) {
-    const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
-    const tool = { type: 'function', function: { name: 'get_weather', description: 'Get the weather', parameters } }
-    const messages = [{ role: 'user', content: 'What is the weather in Paris? Use the tool.' }]
-    const answer = await client.post(CHAT, { model, messages, max_tokens: 64, temperature: 0, tools: [tool] })
+    const answer = await client.post(CHAT, { model, ...weather })
     const [choice] = choicesOf(answer) ?? []
     if (!choice) return refused(answer)
-    const called = choice.message?.tool_calls?.[0]?.function?.name === 'get_weather'
-    return called ? yes('the model called the tool') : no('accepted, but the model did not call the tool')
+    const { content, tool_calls: calls } = choice.message ?? {}
+    if (calls?.[0]?.function?.name !== 'get_weather') return no(callMissing(content))
+    if (!isCity(calls[0].function.arguments)) return no('the arguments of the call are not JSON for its schema')
+    return endsCall(choice) ? yes('the model called the tool') : no(`${reasonText(choice)} instead of tool_calls`)
+  },
+  async 'tool stream'({ client, model }) {
+    const { status, events, text } = await client.stream(CHAT, { model, ...weather })
+    if (events.length === 0) return no(text ? refusalText(status, text) : `status ${status} and no events`)
+    const choices = events.flatMap((event) => choicesIn(event))
+    const pieces = choices.flatMap((it): Json[] => it.delta?.tool_calls ?? [])
+    const content = choices.map((it) => it.delta?.content ?? '').join('')
+    const [first] = pieces
+    if (!first) return no(callMissing(content))
+    if (first.function?.name !== 'get_weather' || !first.id) return no('the first piece has no id or no name')
+    // The model may make other calls after the first one.
+    const own = pieces.filter((it) => it.index === 0)
+    if (!isCity(own.map((it) => it.function?.arguments ?? '').join(''))) {
+      return no('the pieces with index 0 do not make up the JSON of the arguments')
+    }
+    const last = choices.findLast((it) => it.finish_reason)
+    return endsCall(last) ? yes(counted(own.length, 'piece')) : no(`${reasonText(last)} instead of tool_calls`)
+  },
+  async reasoning({ client, model }) {
+    const messages = [{ role: 'user', content: 'Is 7 a prime number?' }]
+    const answer = await client.post(CHAT, { model, messages, max_tokens: 256, temperature: 0 })
+    const [choice] = choicesOf(answer) ?? []
+    if (!choice) return refused(answer)
+    const { content, reasoning_content: deepseek, reasoning } = choice.message ?? {}
+    if (['<think>', '</think>'].some((tag) => String(content).includes(tag))) {
+      return no('the reasoning is in the text of the answer, with its tags')
+    }
+    if (deepseek) return yes('in reasoning_content')
+    return yes(reasoning ? 'in reasoning' : 'none, and no tags in the text')
   },
   async 'json schema'({ client, model }) {
     const properties = { city: { type: 'string', maxLength: 20 } }
@@ -145,13 +215,32 @@ export function questionsFor(kind: EngineKind): readonly QuestionName[] {
   )
 }
 
+/** A model that writes a call as text was trained for tools: then the server does not read it. */
+function callMissing(content: unknown): string {
+  return String(content).includes('get_weather')
+    ? 'the call is in the text of the answer: the server does not read it'
+    : 'accepted, but the model did not call the tool'
+}
+
+/** A model that goes on calling is cut off. */
+const endsCall = (choice: Json): boolean => ['tool_calls', 'length'].includes(choice?.finish_reason)
+
+const reasonText = (choice: Json): string => `finish_reason ${JSON.stringify(choice?.finish_reason ?? null)}`
+
+const hasUsage = (json: unknown): boolean => typeof field(field(json, 'usage'), 'prompt_tokens') === 'number'
+
 function field(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
 }
 
-function choicesOf({ json }: ProbeAnswer): readonly Json[] | undefined {
+function choicesIn(json: unknown): readonly Json[] {
   const choices = field(json, 'choices')
-  return Array.isArray(choices) && choices.length > 0 ? choices : undefined
+  return Array.isArray(choices) ? choices : []
+}
+
+function choicesOf({ json }: ProbeAnswer): readonly Json[] | undefined {
+  const choices = choicesIn(json)
+  return choices.length > 0 ? choices : undefined
 }
 
 function isCity(content: unknown): boolean {
@@ -168,7 +257,7 @@ function usageText(usage: unknown): string {
   return typeof output === 'number' ? `usage ${input} + ${output} tokens` : `usage ${counted(input, 'token')}`
 }
 
-function refused({ status, text }: ProbeAnswer): Omit<Finding, 'question'> {
+function refused({ status, text }: ProbeAnswer): Omit<Finding, 'question' | 'fix'> {
   return no(refusalText(status, text))
 }
 

@@ -101,7 +101,8 @@ export async function loadChatModel(loading: LlamaLoading): Promise<EngineModel>
     if (forced) return yield* forcedCall(events)
     const thinks = template.thinks && request.format.kind === 'text'
     const startsThinking = thinks && prompt.trimEnd().endsWith('<think>')
-    const parts = answerParts({ thinks, startsThinking, tools: request.toolChoice !== 'none' })
+    const callable = request.toolChoice === 'none' ? [] : request.tools.map(({ name }) => name)
+    const parts = answerParts({ thinks, startsThinking, tools: callable })
     yield* splitAnswer(events, parts, request.parallelToolCalls ? Infinity : 1)
   }
 

@@ -46,3 +46,18 @@ export function parseToolCall(text: string): ToolCall | undefined {
     return undefined
   }
 }
+
+/** Around the JSON of a call that a model writes without its tags: a fence, or the tags that list the tools. */
+const wrappings = [
+  ['```json', '```'],
+  ['```', '```'],
+  ['<tools>', '</tools>'],
+] as const
+
+/** A call that is all of an answer. Undefined if the text is something else, or names none of the tools. */
+export function bareToolCall(text: string, names: readonly string[]): ToolCall | undefined {
+  const bare = text.trim()
+  const wrapping = wrappings.find(([opening, closing]) => bare.startsWith(opening) && bare.endsWith(closing))
+  const call = parseToolCall(wrapping ? bare.slice(wrapping[0].length, -wrapping[1].length) : bare)
+  return call && names.includes(call.name) ? call : undefined
+}

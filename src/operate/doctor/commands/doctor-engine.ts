@@ -2,6 +2,7 @@ import { engineKinds, type EngineKind } from '../../../catalog/model.ts'
 import { parseFlags, ProblemsFound, UsageError } from '../../../cli/command.ts'
 import { engineClient, QUESTION_MS, type EngineClient } from '../doctor-engine-client.ts'
 import { catalogLines } from '../doctor-engine-entry.ts'
+import { fixOf } from '../doctor-engine-fixes.ts'
 import { questions, questionsFor, type Finding, type QuestionName } from '../doctor-engine-questions.ts'
 import {
   contextLengthIn,
@@ -47,7 +48,10 @@ export async function examineEngine(args: readonly string[]): Promise<void> {
     [
       `${server.server}${server.version ? ` ${server.version}` : ''} (kind: ${kind}), seen at ${server.evidence}`,
       `models: ${names.join(', ') || 'it does not list any'}`,
-      ...findings.map(({ question, state, detail }) => `${state === 'yes' ? '✔' : '✖'} ${question}: ${detail}`),
+      ...findings.flatMap(({ question, state, detail, fix }) => [
+        `${state === 'yes' ? '✔' : '✖'} ${question}: ${detail}`,
+        ...(fix === undefined ? [] : [`  → ${fix}`]),
+      ]),
       '',
       lines.trimEnd(),
     ].join('\n'),
@@ -96,7 +100,9 @@ async function runQuestions(client: EngineClient, kind: EngineKind, model: strin
     const isPointless = findings.some((it) => it.question === 'chat' && it.state === 'no')
     if (isPointless && question !== 'embeddings' && question !== 'rerank') continue
     progress(`asking: ${question}`)
-    findings.push({ question, ...(await runQuestion(client, kind, model, question)) })
+    const finding = await runQuestion(client, kind, model, question)
+    const fix = finding.state === 'no' ? fixOf(question, kind) : undefined
+    findings.push({ question, ...finding, ...(fix === undefined ? {} : { fix }) })
   }
   return findings
 }
@@ -106,7 +112,7 @@ async function runQuestion(
   kind: EngineKind,
   model: string,
   question: QuestionName,
-): Promise<Omit<Finding, 'question'>> {
+): Promise<Omit<Finding, 'question' | 'fix'>> {
   try {
     return await questions[question]({ client, kind, model })
   } catch (error) {
