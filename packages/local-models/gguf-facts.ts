@@ -9,7 +9,7 @@ export async function ggufFacts(path: string): Promise<GgufFacts> {
   const info = await readGgufFileInfo(path, { sourceType: 'filesystem', logWarnings: false })
   const insights = await GgufInsights.from(info)
   const { pooling_type: pooling, attention } = info.architectureMetadata
-  const isEncoder = Number(pooling ?? 0) !== 0 || attention?.causal === false
+  const isEncoder = (pooling ?? 0) !== 0 || attention?.causal === false
   const category = Number(pooling) === RANK ? 'reranker' : isEncoder ? 'embedding' : 'llm'
   return {
     name: info.metadata.general.name,
