@@ -1,6 +1,6 @@
 import type { ApiError } from '../shared/errors.ts'
 import type { RequestTrace } from '../shared/request-trace.ts'
-import type { RunState } from './on-demand/scheduler.ts'
+import type { RunState } from './on-demand/decisions.ts'
 import type { EngineHeaders, EngineRequest } from './job.ts'
 import type { Prompt } from './prefix/warm-prefixes.ts'
 import type { MissingFiles } from '../catalog/unavailable-model.ts'

@@ -1,7 +1,7 @@
 import { Type, type TString } from 'typebox'
 import { categories, modes } from '../model.ts'
 import type { Engine } from '../../engines/engine.ts'
-import { runStates } from '../../engines/on-demand/scheduler.ts'
+import { runStates } from '../../engines/on-demand/decisions.ts'
 import { unavailableReasons } from '../unavailable-model.ts'
 import { EXAMPLE_MODEL, exampleOf, listSchema, nullable } from '../../server/common-schema.ts'
 

@@ -1,7 +1,7 @@
 import type { AlarmClock } from '../../shared/clock.ts'
 import { ApiError } from '../../shared/errors.ts'
 import type { CallEnd, Engine, EngineCall, RunningCall, StartStatus } from '../engine.ts'
-import type { ScheduledCall } from './scheduler.ts'
+import type { ScheduledCall } from './decisions.ts'
 
 /** What happens to the calls that wait for their engine. */
 export type WaitingCalls = Map<ScheduledCall, WaitingCall>

@@ -8,15 +8,8 @@ import { engineLog } from './engine-log.ts'
 import { answersWell, isPortFree, startEngineProcess, type EngineProcess } from './engine-process.ts'
 import { onDemandEngine, type WaitingCalls } from './on-demand-engine.ts'
 import { endLeftovers, recordPath } from './process-record.ts'
-import {
-  ScheduledCall,
-  openScheduler,
-  usualRules,
-  type Effect,
-  type EngineSettings,
-  type RunState,
-  type EngineStatus,
-} from './scheduler.ts'
+import { ScheduledCall, usualRules, type Effect, type EngineSettings, type RunState } from './decisions.ts'
+import { openScheduler, type EngineStatus } from './scheduler.ts'
 import { startTimes, type StartTimes } from './start-times.ts'
 
 /** Engines that Weir starts when they are asked for: the scheduler decides, and this carries it out. */

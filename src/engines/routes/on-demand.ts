@@ -7,7 +7,7 @@ import { newRequestId } from '../../server/incoming-request.ts'
 import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
 import { jsonResponse } from '../../server/route.ts'
 import { engineOrders, type EngineOrder, type OnDemandEngines, type OnDemandStatus } from '../on-demand/on-demand.ts'
-import { runStates } from '../on-demand/scheduler.ts'
+import { runStates } from '../on-demand/decisions.ts'
 
 /** Engines that Weir starts when they are needed: their state, and orders of operators. */
 

@@ -3,11 +3,14 @@ import { counted } from '../../shared/counts.ts'
 import type { EngineClient } from './doctor-engine-client.ts'
 import type { ProbeAnswer } from './doctor-engine-recognition.ts'
 
-/** The result of one question. */
-export interface Finding {
-  readonly question: QuestionName
+/** What a question finds out about a server. */
+export interface QuestionAnswer {
   readonly state: 'yes' | 'no'
   readonly detail: string
+}
+
+export interface Finding extends QuestionAnswer {
+  readonly question: QuestionName
   /** Which option of the server, or of its catalog entry, changes a "no". */
   readonly fix?: string
 }
@@ -33,13 +36,13 @@ interface QuestionSubject {
   readonly model: string
 }
 
-type Question = (subject: QuestionSubject) => Promise<Omit<Finding, 'question' | 'fix'>>
+type Question = (subject: QuestionSubject) => Promise<QuestionAnswer>
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever an unknown server sends
 type Json = any
 
-const yes = (detail: string): Omit<Finding, 'question' | 'fix'> => ({ state: 'yes', detail })
-const no = (detail: string): Omit<Finding, 'question' | 'fix'> => ({ state: 'no', detail })
+const yes = (detail: string): QuestionAnswer => ({ state: 'yes', detail })
+const no = (detail: string): QuestionAnswer => ({ state: 'no', detail })
 
 const CHAT = '/chat/completions'
 const short = { messages: [{ role: 'user', content: 'Say hello.' }], max_tokens: 8, temperature: 0 }
@@ -257,7 +260,7 @@ function usageText(usage: unknown): string {
   return typeof output === 'number' ? `usage ${input} + ${output} tokens` : `usage ${counted(input, 'token')}`
 }
 
-function refused({ status, text }: ProbeAnswer): Omit<Finding, 'question' | 'fix'> {
+function refused({ status, text }: ProbeAnswer): QuestionAnswer {
   return no(refusalText(status, text))
 }
 

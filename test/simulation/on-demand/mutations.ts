@@ -12,12 +12,14 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'a process that ends no longer counts',
+    file: 'decisions.ts',
     find: '    enter(entry, next[kind], nowMs)\n',
     replace: "    enter(entry, next[kind], nowMs)\n    if (kind === 'stop') entry.held = nothing\n",
     breaks: 'E1',
   },
   {
     name: 'an engine that wakes up takes no more than it took asleep',
+    file: 'decisions.ts',
     find: "if (kind === 'start' || kind === 'wake') entry.held",
     replace: "if (kind === 'start') entry.held",
     breaks: 'E1',
@@ -31,6 +33,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'an engine with calls is swapped',
+    file: 'decisions.ts',
     find: 'if (isIdle(entry)) act(kind, name, entry, nowMs)\n      else entry.isClosing = true',
     replace: 'act(kind, name, entry, nowMs)',
     breaks: 'E2',
@@ -43,24 +46,28 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'a pinned engine is swapped',
+    file: 'decisions.ts',
     find: 'isEvictable: isPresent && !isPinned',
     replace: 'isEvictable: isPresent',
     breaks: 'E3',
   },
   {
     name: 'a pinned engine ends when it is idle',
+    file: 'decisions.ts',
     find: 'wantedSince(entry) === undefined && !entry.isPinned',
     replace: 'wantedSince(entry) === undefined',
     breaks: 'E3',
   },
   {
     name: 'no minimum service',
+    file: 'decisions.ts',
     find: 'entry.sinceMs + (isIdle(entry) ? rules.minServiceMs :',
     replace: 'entry.sinceMs + (isIdle(entry) ? 0 :',
     breaks: 'E4',
   },
   {
     name: 'last in, first out',
+    file: 'decisions.ts',
     find: "      const calls = [...entry.waiting]\n      entry.waiting.clear()\n      for (const call of calls) call.state = 'running'",
     replace:
       "      const calls = [...entry.waiting].reverse()\n      entry.waiting.clear()\n      for (const call of calls) call.state = 'running'",
@@ -68,30 +75,35 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'a busy engine keeps its place for ever',
+    file: 'decisions.ts',
     find: 'Math.max(rules.minServiceMs, rules.maxTurnMs))',
     replace: 'Infinity)',
     breaks: 'E6',
   },
   {
     name: 'a closing engine still takes calls',
+    file: 'decisions.ts',
     find: "return state === 'ready' && !isClosing && ending === undefined",
     replace: "return state === 'ready' && ending === undefined",
     breaks: 'E6',
   },
   {
     name: 'an engine behind another takes its room',
+    file: 'decisions.ts',
     find: '      for (const resource of needs.keys()) reserved.add(resource)\n',
     replace: '',
     breaks: 'E10',
   },
   {
     name: 'the youngest demand first',
+    file: 'decisions.ts',
     find: 'wantedSince(one)! - wantedSince(other)!',
     replace: 'wantedSince(other)! - wantedSince(one)!',
     breaks: 'E10',
   },
   {
     name: 'a timer is missing for what is protected',
+    file: 'decisions.ts',
     find: 'if (!victims.map(([, entry]) => due(protectedUntilMs(entry), nowMs)).every(Boolean)) return',
     replace: 'if (!victims.every(([, entry]) => protectedUntilMs(entry) <= nowMs)) return',
     breaks: 'E6',
@@ -104,12 +116,14 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'a process that is still ending is started again',
+    file: 'decisions.ts',
     find: '!isBehind && !hasTransition(entry) && tryStart',
     replace: '!isBehind && tryStart',
     breaks: 'E7',
   },
   {
     name: 'a sleeping engine is started, not woken',
+    file: 'decisions.ts',
     find: "act(entry.state === 'asleep' ? 'wake' : 'start', name",
     replace: "act('start', name",
     breaks: 'E7',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { openScheduler, usualRules, type EngineSettings } from '../../../src/engines/on-demand/scheduler.ts'
+import { usualRules, type EngineSettings } from '../../../src/engines/on-demand/decisions.ts'
+import { openScheduler } from '../../../src/engines/on-demand/scheduler.ts'
 import { mutantsOf } from '../../mutants.ts'
 import { meanWaitMs, traceOf, type Trace } from './waits.ts'
 import type { OpenScheduler } from './world.ts'
@@ -12,11 +13,13 @@ Object.assign(globalThis, { knowledge })
 /** The engine that is needed last gives way first, as in Belady's rule. */
 const knowsTheFuture = {
   name: 'knows the future',
+  file: 'decisions.ts',
   find: 'rank: isIdle(entry) ? [0, usedAtMs] : [1, sinceMs]',
   replace: 'rank: [isIdle(entry) ? 0 : 1, -(globalThis as any).knowledge.next.get(entry.settings)]',
 }
 const mostWaitingFirst = {
   name: 'most waiting first',
+  file: 'decisions.ts',
   find: 'wantedSince(one)! - wantedSince(other)!',
   replace: 'other.waiting.size - one.waiting.size',
 }

@@ -3,7 +3,7 @@ import {
   type Effect,
   type EngineSettings,
   type Rules,
-} from '../../../src/engines/on-demand/scheduler.ts'
+} from '../../../src/engines/on-demand/decisions.ts'
 import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import type { OpenScheduler } from './world.ts'
 

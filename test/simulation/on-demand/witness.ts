@@ -1,5 +1,5 @@
 import type { Amounts } from '../../../src/engines/on-demand/room.ts'
-import type { ScheduledCall, EngineSettings, Effect, Rules } from '../../../src/engines/on-demand/scheduler.ts'
+import type { ScheduledCall, EngineSettings, Effect, Rules } from '../../../src/engines/on-demand/decisions.ts'
 
 export type Invariant = 'E1' | 'E2' | 'E3' | 'E4' | 'E5' | 'E6' | 'E7' | 'E8' | 'E9' | 'E10'
 

@@ -4,8 +4,8 @@ import {
   type Effect,
   type EngineSettings,
   type Rules,
-  type Scheduler,
-} from '../../../src/engines/on-demand/scheduler.ts'
+} from '../../../src/engines/on-demand/decisions.ts'
+import type { Scheduler } from '../../../src/engines/on-demand/scheduler.ts'
 import { backoffMs } from '../../../src/shared/backoff.ts'
 import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import { Violation, Witness, type Seen } from './witness.ts'

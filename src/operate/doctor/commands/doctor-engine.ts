@@ -3,7 +3,13 @@ import { parseFlags, ProblemsFound, UsageError } from '../../../cli/command.ts'
 import { engineClient, QUESTION_MS, type EngineClient } from '../doctor-engine-client.ts'
 import { catalogLines } from '../doctor-engine-entry.ts'
 import { fixOf } from '../doctor-engine-fixes.ts'
-import { questions, questionsFor, type Finding, type QuestionName } from '../doctor-engine-questions.ts'
+import {
+  questions,
+  questionsFor,
+  type Finding,
+  type QuestionAnswer,
+  type QuestionName,
+} from '../doctor-engine-questions.ts'
 import {
   contextLengthIn,
   modelsIn,
@@ -112,7 +118,7 @@ async function runQuestion(
   kind: EngineKind,
   model: string,
   question: QuestionName,
-): Promise<Omit<Finding, 'question' | 'fix'>> {
+): Promise<QuestionAnswer> {
   try {
     return await questions[question]({ client, kind, model })
   } catch (error) {
