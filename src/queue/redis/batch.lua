@@ -7,16 +7,15 @@
 -- Replicas of earlier versions know neither these keys nor those of batch-queue.lua. The figures of batch places are a field
 -- of the lane. While the field is missing, the keys have no meaning.
 
-local BATCH_FIGURES = {
-  'in_flight_requests', 'in_flight_tokens', 'preemptible_requests', 'preemptible_tokens', 'leaving_requests',
-  'leaving_tokens', 'covered_requests', 'covered_tokens', 'covered_until', 'queued', 'last_start', 'last_turn',
-}
-local BATCH_LIMITS = {
-  'reserved_requests', 'reserved_tokens', 'share_requests', 'share_tokens', 'preempt', 'depth',
-}
-
 -- `stored` are the figures of the lane's batch places, if it has any.
 local function open_batch_places(stored)
+  local BATCH_FIGURES = {
+    'in_flight_requests', 'in_flight_tokens', 'preemptible_requests', 'preemptible_tokens', 'leaving_requests',
+    'leaving_tokens', 'covered_requests', 'covered_tokens', 'covered_until', 'queued', 'last_start', 'last_turn',
+  }
+  local BATCH_LIMITS = {
+    'reserved_requests', 'reserved_tokens', 'share_requests', 'share_tokens', 'preempt', 'depth',
+  }
   local PREEMPTIBLE, LEAVING = KEYS[7], KEYS[8]
   local it = unpacked(BATCH_FIGURES, stored or '0 0 0 0 0 0 0 0 0 0 0 0')
   local rules = unpacked(BATCH_LIMITS, batch_limits)
