@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { Operations } from '../generated/console-api.ts'
 import { Confirm } from './action.tsx'
 import { brief, count, time } from './format.ts'
@@ -10,24 +10,6 @@ import { Amount, Facts, Figures, Moment, State, Table, type Column, type Health 
 
 export type BatchInList = Operations['batches']['answer']['data'][number]
 export type BatchDetail = Operations['batch']['answer']
-
-const RELOAD_MS = 3000
-
-/** Reloads while a batch may change, and the page is visible. */
-export function useProgress(isActive: boolean, reload: () => void): void {
-  useEffect(() => {
-    if (!isActive) return
-    const reloadVisible = (): void => {
-      if (document.visibilityState === 'visible') reload()
-    }
-    const timer = setInterval(reloadVisible, RELOAD_MS)
-    document.addEventListener('visibilitychange', reloadVisible)
-    return () => {
-      clearInterval(timer)
-      document.removeEventListener('visibilitychange', reloadVisible)
-    }
-  }, [isActive, reload])
-}
 
 const active: ReadonlySet<string> = new Set(['validating', 'in_progress', 'cancelling', 'finalizing'])
 export const isActive = ({ status }: BatchInList): boolean => active.has(status)

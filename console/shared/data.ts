@@ -38,3 +38,21 @@ export function useData<Data>(
   const reload = useCallback(() => setReloads((it) => it + 1), [])
   return { ...loaded, reload }
 }
+
+const RELOAD_MS = 3000
+
+/** Reloads every few seconds while something is expected to change, and the page is visible. */
+export function useReloading(isOn: boolean, reload: () => void): void {
+  useEffect(() => {
+    if (!isOn) return
+    const reloadVisible = (): void => {
+      if (document.visibilityState === 'visible') reload()
+    }
+    const timer = setInterval(reloadVisible, RELOAD_MS)
+    document.addEventListener('visibilitychange', reloadVisible)
+    return () => {
+      clearInterval(timer)
+      document.removeEventListener('visibilitychange', reloadVisible)
+    }
+  }, [isOn, reload])
+}

@@ -462,8 +462,8 @@ Download a model with: weir models pull our/own
   it('refuses invalid arguments', async (t) => {
     const { run } = stage(t)
     const cases = [
-      [[], 'choose an action: list, pull, pause or remove'],
-      [['make'], 'choose an action: list, pull, pause or remove'],
+      [[], 'choose an action: list, pull, add, pause or remove'],
+      [['make'], 'choose an action: list, pull, add, pause or remove'],
       [['list', 'x'], 'unexpected argument "x"; put names with spaces in quotes'],
       [['pull'], 'give the slug of a model: weir models pull SLUG'],
       [['pause'], 'give the slug of a model: weir models pause SLUG'],

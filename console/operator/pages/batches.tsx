@@ -1,6 +1,6 @@
 import { useRoute } from 'preact-iso/router'
-import { batchColumns, BatchView, CancelBatch, isActive, useProgress } from '../../shared/batch.tsx'
-import { useData } from '../../shared/data.ts'
+import { batchColumns, BatchView, CancelBatch, isActive } from '../../shared/batch.tsx'
+import { useData, useReloading } from '../../shared/data.ts'
 import { tasklistIcon } from '../../shared/icons.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, PageHead, Ready, Table } from '../../shared/parts.tsx'
@@ -14,7 +14,7 @@ export function BatchesPage() {
     api('listBatches', { query: before === undefined ? {} : { before }, signal }),
   )
   const { loaded } = pages
-  useProgress(loaded.state === 'ready' && loaded.data.data.some(isActive), pages.reload)
+  useReloading(loaded.state === 'ready' && loaded.data.data.some(isActive), pages.reload)
   return (
     <>
       <PageHead
@@ -49,7 +49,7 @@ const WorkspaceLink = ({ of: name }: { of: string }) => <a href={workspacePath(n
 export function BatchPage() {
   const id = useRoute().params['id'] ?? ''
   const loaded = useData((signal) => api('getBatch', { path: { id }, signal }), [id])
-  useProgress(loaded.state === 'ready' && isActive(loaded.data), loaded.reload)
+  useReloading(loaded.state === 'ready' && isActive(loaded.data), loaded.reload)
   async function cancel(): Promise<void> {
     await api('cancelBatch', { path: { id } })
     loaded.reload()

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from '../../shared/action.tsx'
-import { useData } from '../../shared/data.ts'
+import { useData, useReloading } from '../../shared/data.ts'
 import { reloadKey } from '../../shared/live.ts'
 import { count, percent } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { may, May } from '../session.tsx'
 import { live } from '../live.ts'
+import { isChanging, OnDemandFacts, OnDemandState, type EngineOrder } from '../on-demand.tsx'
 import { lanePath } from '../paths.ts'
 
 /** The engines, whether they are up, and the models that are not downloaded. */
@@ -16,8 +17,15 @@ type Address = Engine['addresses'][number]
 
 export function EnginesPage() {
   const loaded = useData((signal) => api('listEngines', { signal }), [reloadKey(live.use())])
+  useReloading(loaded.state === 'ready' && loaded.data.data.some(isChanging), loaded.reload)
   const [draining, setDraining] = useState<{ readonly engine: Engine; readonly address: Address }>()
   const undraining = useAction()
+  const ordering = useAction()
+  const order = (lane: string, given: EngineOrder): void =>
+    void ordering.run(async () => {
+      await api('orderEngine', { body: { lane, order: given } })
+      loaded.reload()
+    })
   return (
     <>
       <PageHead
@@ -25,6 +33,7 @@ export function EnginesPage() {
         about="One for each deployment. Failures are counted since the service started. A drained address gets no new calls."
       />
       <Problem of={undraining} />
+      <Problem of={ordering} />
       {loaded.state === 'ready' && loaded.data.drained_without_engine.length > 0 ? (
         <LeftDrained
           urls={loaded.data.drained_without_engine}
@@ -60,25 +69,34 @@ export function EnginesPage() {
                   cell: ({ addresses }) => count(addresses.reduce((sum, it) => sum + it.failures, 0)),
                 },
                 {
-                  title: 'Addresses',
+                  title: 'Addresses and memory',
                   cell: (engine) =>
                     engine.download ? (
                       <span class="small soft">{engine.download.problem ?? engine.download.message}</span>
                     ) : (
-                      engine.addresses.map((address) => (
-                        <AddressLine
-                          key={address.url}
-                          of={address}
-                          isOurs={engine.kind === 'embedded'}
-                          drain={() => setDraining({ engine, address })}
-                          undrain={() =>
-                            void undraining.run(async () => {
-                              await api('undrainEngine', { body: { url: address.url } })
-                              loaded.reload()
-                            })
-                          }
-                        />
-                      ))
+                      <>
+                        {engine.addresses.map((address) => (
+                          <AddressLine
+                            key={address.url}
+                            of={address}
+                            isOurs={engine.kind === 'embedded'}
+                            drain={() => setDraining({ engine, address })}
+                            undrain={() =>
+                              void undraining.run(async () => {
+                                await api('undrainEngine', { body: { url: address.url } })
+                                loaded.reload()
+                              })
+                            }
+                          />
+                        ))}
+                        {engine.on_demand === null ? null : (
+                          <OnDemandFacts
+                            lane={engine.lane}
+                            of={engine.on_demand}
+                            order={(given) => order(engine.lane, given)}
+                          />
+                        )}
+                      </>
                     ),
                 },
               ]}
@@ -181,7 +199,7 @@ function DrainDialog({
   )
 }
 
-function EngineState({ of: { kind, addresses, download } }: { of: Engine }) {
+function EngineState({ of: { kind, addresses, download, on_demand: onDemand } }: { of: Engine }) {
   if (download) {
     const { state, received_bytes: received, total_bytes: total } = download
     if (state === 'not_downloaded') return <State is="idle">Not downloaded</State>
@@ -190,6 +208,7 @@ function EngineState({ of: { kind, addresses, download } }: { of: Engine }) {
     return <State is="warn">{`Downloading, ${percent(total === 0 ? 0 : received / total)}`}</State>
   }
   if (kind === null) return <State is="idle">No engine yet</State>
+  if (onDemand && onDemand.state !== 'ready') return <OnDemandState of={onDemand} />
   const up = addresses.filter((it) => it.up && !it.drained).length
   if (up === addresses.length) return <State is="good">Up</State>
   if (addresses.every((it) => it.drained)) return <State is="warn">Drained</State>

@@ -1,9 +1,9 @@
 import { useLocation, useRoute } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
-import { batchColumns, BatchView, CancelBatch, isActive, useProgress, type BatchDetail } from '../../shared/batch.tsx'
+import { batchColumns, BatchView, CancelBatch, isActive, type BatchDetail } from '../../shared/batch.tsx'
 import { addressOf, Failure, send } from '../../shared/client.ts'
-import { useData } from '../../shared/data.ts'
+import { useData, useReloading } from '../../shared/data.ts'
 import { Icon } from '../../shared/icon.tsx'
 import { downloadIcon, tasklistIcon, uploadIcon } from '../../shared/icons.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
@@ -19,7 +19,7 @@ export function BatchesPage() {
     api('batches', { query: before === undefined ? {} : { before }, signal }),
   )
   const { loaded } = pages
-  useProgress(loaded.state === 'ready' && loaded.data.data.some(isActive), pages.reload)
+  useReloading(loaded.state === 'ready' && loaded.data.data.some(isActive), pages.reload)
   return (
     <>
       <PageHead
@@ -139,7 +139,7 @@ function urlIn(line: string): string | undefined {
 export function BatchPage() {
   const id = useRoute().params['id'] ?? ''
   const loaded = useData((signal) => api('batch', { path: { id }, signal }), [id])
-  useProgress(loaded.state === 'ready' && isActive(loaded.data), loaded.reload)
+  useReloading(loaded.state === 'ready' && isActive(loaded.data), loaded.reload)
   async function cancel(): Promise<void> {
     await api('cancelBatch', { path: { id } })
     loaded.reload()
