@@ -31,8 +31,11 @@ interface Account {
 
 const FAST = ['fsync=off', 'full_page_writes=off', 'shared_buffers=32MB', 'jit=off', 'max_connections=100']
 
-/** With `tls`, it has a certificate for this host name or address. */
-export async function startPostgres({ tls }: { readonly tls?: string } = {}): Promise<PostgresServer> {
+/** With `tls`, it has a certificate for this host name or address. `settings` are added to those that make it fast. */
+export async function startPostgres({
+  tls,
+  settings: added = [],
+}: { readonly tls?: string; readonly settings?: readonly string[] } = {}): Promise<PostgresServer> {
   const programs = programsFolder()
   const account = unprivilegedAccount()
   // The folder for temporary files may be one that only root can enter.
@@ -47,7 +50,8 @@ export async function startPostgres({ tls }: { readonly tls?: string } = {}): Pr
 
   async function start(): Promise<void> {
     const encryption = tls === undefined ? [] : ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`]
-    const settings = [...FAST, ...encryption, 'unix_socket_directories=', 'listen_addresses=127.0.0.1', `port=${port}`]
+    const place = ['unix_socket_directories=', 'listen_addresses=127.0.0.1', `port=${port}`]
+    const settings = [...FAST, ...encryption, ...place, ...added]
     const options = ['-D', data, ...settings.flatMap((it) => ['-c', it])]
     const started = spawn(join(programs, 'postgres'), options, { stdio: 'ignore', cwd: folder, ...account })
     child = started
