@@ -148,6 +148,14 @@ export const configNotes = {
   'models[].tokenizer': ['none', 'Which [estimate](../guides/token-estimates.md) fits the model.'],
   'models[].instruct_type': ['', 'Listed for callers.'],
   'models[].rerank_schema': ['required for rerankers', '`documents` for `/rerank`, `passages` for `/reranking`.'],
+  'models[].adapter_of': [
+    'none',
+    'The model that this one is an [adapter](../guides/engines-on-demand.md#adapters) of, such as a LoRA. It has no `serverless` and no `dedicated`: it runs where that one does.',
+  ],
+  'models[].adapter_source': [
+    'required with `adapter_of`',
+    'A path on the machine of the engine, or a name that vLLM or SGLang can download. For llama.cpp, the path as given to `--lora`.',
+  ],
   'models[].visible_to': ['everyone', 'The only workspaces that see the model.'],
   'models[].pricing.input_per_million': ['free', 'AUD for a million input tokens, excluding GST.'],
   'models[].pricing.output_per_million': ['free', 'AUD for a million output tokens.'],

@@ -49,6 +49,8 @@ function fieldsOf(model: Model): Fields {
     default_max_tokens: String(model.defaultMaxTokens),
     supported_parameters: model.supportedParameters.join(', '),
     visible_to: model.visibleTo?.join(', ') ?? '',
+    adapter_of: model.adapterOf ?? '',
+    adapter_source: sourceOf(model),
   }
   for (const [name, price] of Object.entries(listPrices(model))) fields[`pricing.${name}`] = textOf(price)
   for (const { lane, engine, limits, perHour } of deploymentsOf(model)) {
@@ -66,5 +68,8 @@ function fieldsOf(model: Model): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
 }
 
+/** All of its places have the same. */
+const sourceOf = ({ serverless, dedicated: [reserved] }: Model): string =>
+  (serverless ?? reserved)?.adapter?.source ?? ''
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

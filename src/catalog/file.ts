@@ -9,6 +9,7 @@ import {
   type Model,
 } from './model.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
+import { withAdapters } from './adapters.ts'
 import { devicesSchema, engineRunSchema, TakenPorts, toEngineRun, type Devices } from './engine-run.ts'
 import { deploymentLimitsSchema, toLimits } from './file-limits.ts'
 import { pricesByKind } from '../billing/rating/price-kinds.ts'
@@ -127,6 +128,8 @@ const modelSchema = Type.Object(
     rerank_schema: Type.Optional(Type.Enum(['documents', 'passages'])),
     visible_to: Type.Optional(Type.Array(workspaceName, { minItems: 1, maxItems: 10_000 })),
     pricing: Type.Optional(priceListSchema),
+    adapter_of: Type.Optional(slug),
+    adapter_source: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
     serverless: Type.Optional(
       Type.Object(
         { engine: Type.Optional(engineSchema), limits: Type.Optional(deploymentLimitsSchema) },
@@ -158,7 +161,7 @@ const catalogSchema = Type.Object(
   { additionalProperties: false },
 )
 
-type ModelEntry = Static<typeof modelSchema>
+export type ModelEntry = Static<typeof modelSchema>
 
 /** The catalog's file, if it has one, and how to read it. */
 export interface CatalogSource {
@@ -188,7 +191,7 @@ export function toModels(
   const reading = { yaml, secrets, devices: yaml.isBroken(['devices']) ? undefined : devices, ports: new TakenPorts() }
   const taken = new Set<string>()
   if (!Array.isArray(entries)) return []
-  return (entries as readonly ModelEntry[]).flatMap((entry, index) => {
+  const models = (entries as readonly ModelEntry[]).flatMap((entry, index) => {
     const path = ['models', index] as const
     if (yaml.isBroken(path)) return []
     for (const [name, where] of [
@@ -198,8 +201,9 @@ export function toModels(
       if (taken.has(name)) yaml.mistake([...path, where], `"${name}" is already the name of a model`)
       taken.add(name)
     }
-    return [toModel(entry, path, reading)]
+    return [{ entry, path, model: toModel(entry, path, reading) }]
   })
+  return withAdapters(models, yaml)
 }
 
 /** What the entries of a file are read with. */

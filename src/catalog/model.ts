@@ -30,6 +30,10 @@ export const engineKinds = [
 ] as const
 export type EngineKind = (typeof engineKinds)[number]
 
+/** The kinds that can apply an adapter to their model; src/engines/dialects/adapters.ts says how. */
+export const adapterKinds = ['vllm', 'sglang', 'llamacpp'] as const satisfies readonly EngineKind[]
+export type AdapterKind = (typeof adapterKinds)[number]
+
 /** infinity counts characters unless it was started with lengths_via_tokenize, and its answers do not show which. */
 export const miscountingKinds: ReadonlySet<EngineKind> = new Set(['infinity'])
 
@@ -117,11 +121,50 @@ export interface ReportedLoad {
   readonly cacheUse: number | undefined
 }
 
+/** How to load an adapter into a server. */
+export interface AdapterLoading {
+  /** The first request. */
+  request(adapter: Adapter): AdapterRequest
+  /** What its answer means. */
+  read(adapter: Adapter, answer: AdapterAnswer): AdapterStep
+  /** Whether a call was refused because the server does not have the adapter any more. */
+  isMissing(refusal: AdapterAnswer): boolean
+}
+
+export interface AdapterRequest {
+  readonly method: 'GET' | 'POST'
+  /** As in `HealthCheck`. */
+  readonly path: string
+  readonly body?: unknown
+}
+
+export interface AdapterAnswer {
+  readonly status: number
+  readonly body: string
+}
+
+export type AdapterStep =
+  /** Each call has these fields in addition. `first`: a request that has to succeed before that. */
+  | { readonly kind: 'loaded'; readonly fields: AdapterFields; readonly first?: AdapterRequest }
+  /** The reason is for the operator. */
+  | { readonly kind: 'failed'; readonly reason: string }
+
+export type AdapterFields = Readonly<Record<string, unknown>>
+
 /** Requests to an engine's servers other than calls. Missing ones are not made. */
 export interface EngineQuestions {
   readonly health?: HealthCheck
   readonly cacheSize?: CacheSizeQuery | undefined
   readonly load?: LoadQuery | undefined
+  readonly adapters?: AdapterLoading | undefined
+}
+
+/** What an engine applies to its model, such as a LoRA: the result is another model. */
+export interface Adapter {
+  /** What the engine calls it. Another source has another name, so that the wrong one is never used. */
+  readonly name: string
+  /** A path on the engine's machine, or a name that the engine can download. */
+  readonly source: string
 }
 
 /** One place where a model runs, with its own queue. */
@@ -132,6 +175,8 @@ export interface Deployment {
   /** The workspace that a dedicated deployment is reserved for. */
   readonly workspace: string | undefined
   readonly engine: EngineDescription | undefined
+  /** Missing unless the model is an adapter: the place is that of its base, with the same lane. */
+  readonly adapter?: Adapter
   readonly limits: LaneLimits
   /** The limits in the file, if an operator has set others. */
   readonly limitsInFile?: LaneLimits
@@ -161,9 +206,13 @@ export interface Model {
   readonly batchPrices: BatchPrices | undefined
   readonly serverless: Deployment | undefined
   readonly dedicated: readonly Deployment[]
+  /** The id of the model that it is an adapter of. */
+  readonly adapterOf?: string
 }
 
+/** Its own ones. An adapter has none: it uses those of its base. */
 export function deploymentsOf(model: Model): readonly Deployment[] {
+  if (model.adapterOf !== undefined) return []
   return model.serverless ? [model.serverless, ...model.dedicated] : model.dedicated
 }
 

@@ -1,4 +1,4 @@
-import type { Category, Model } from './model.ts'
+import { deploymentsOf, type Category, type Model } from './model.ts'
 import type { PriceList } from '../billing/rating/rating.ts'
 import { listPrices } from './list-prices.ts'
 
@@ -32,7 +32,7 @@ function uselessPrices(model: Model): readonly string[] {
 
 function unknownWorkspaces(model: Model, workspaces: readonly string[]): readonly string[] {
   const unknown = (names: readonly string[]): readonly string[] => names.filter((name) => !workspaces.includes(name))
-  const reserved = unknown(model.dedicated.flatMap(({ workspace }) => workspace ?? []))
+  const reserved = unknown(deploymentsOf(model).flatMap(({ workspace }) => workspace ?? []))
   return [
     ...reserved.map((name) => `${model.id}: capacity is reserved for "${name}", but there is no such workspace`),
     ...unknown(model.visibleTo ?? []).map(

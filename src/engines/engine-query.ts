@@ -2,9 +2,12 @@ import { AnswerStalled, RequestAborted, type Client } from './http-client/index.
 
 /** A request to a server other than a call. */
 export interface EngineQuery {
+  /** GET if it is missing. */
+  readonly method?: 'GET' | 'POST'
   readonly path: string
   /** Its headers. */
   readonly lines: string
+  readonly body?: Buffer | undefined
   /** From the request to the end of its answer. */
   readonly timeoutMs: number
   /** If an answer is longer, the rest is not read. */
@@ -22,7 +25,7 @@ export interface EngineQueryAnswer {
 /** Rejects with AnswerStalled if the server accepted the request and did not answer in time. */
 export function queryEngine(
   client: Client,
-  { path, lines, timeoutMs, maxBytes, signal }: EngineQuery,
+  { method = 'GET', path, lines, body, timeoutMs, maxBytes, signal }: EngineQuery,
 ): Promise<EngineQueryAnswer> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
@@ -43,7 +46,7 @@ export function queryEngine(
     }
 
     const sending = client.send(
-      { method: 'GET', path, lines },
+      { method, path, lines, body },
       {
         sending() {
           clearTimeout(timer)

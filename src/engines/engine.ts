@@ -4,12 +4,14 @@ import type { RunState } from './on-demand/decisions.ts'
 import type { EngineHeaders, EngineRequest } from './job.ts'
 import type { Prompt } from './prefix/warm-prefixes.ts'
 import type { MissingFiles } from '../catalog/unavailable-model.ts'
-import type { ReportedLoad } from '../catalog/model.ts'
+import type { Adapter, ReportedLoad } from '../catalog/model.ts'
 
 /** One call of an engine. */
 export interface EngineCall extends EngineRequest {
   /** Decides which address is best; undefined: any. */
   readonly prompt?: Prompt | undefined
+  /** What the engine has to apply to its model. */
+  readonly adapter?: Adapter | undefined
   readonly receiver: EngineReceiver
   readonly trace: RequestTrace
   /** How long it may wait for an engine that has to start first; undefined: as long as it takes. */

@@ -1,6 +1,8 @@
+import type { Adapter, AdapterAnswer } from '../catalog/model.ts'
 import { ApiError } from '../shared/errors.ts'
 import { AnswerStalled, RequestAborted, type AnswerHandler, type Deadlines, type Sending } from './http-client/index.ts'
 import type { EngineCallTrace } from '../shared/request-trace.ts'
+import { withFields, type AdapterLoads } from './adapter-loads.ts'
 import type { CallEnd, EngineCall, RunningCall } from './engine.ts'
 import { callEnds, callShowsLife, callStarts, pathAt, type EngineAddress } from './address.ts'
 import type { Balance, Chosen } from './balance.ts'
@@ -14,6 +16,10 @@ const MAX_SENDS = 2
 /** Where the calls of one deployment go. */
 export interface Upstream {
   readonly balance: Balance
+  /** undefined: this kind of server takes none. */
+  readonly adapters: AdapterLoads | undefined
+  /** The address broke off a connection: what its server had in memory may be gone. */
+  forget(address: EngineAddress): void
   /** The headers that every call has, as lines. */
   readonly lines: string
   /** From the start of a call to the headers of its answer, over all addresses that are tried. */
@@ -34,6 +40,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   let sending: Sending | undefined
   let isWithEngine = false
   let isPaused = false
+  let hasLoadedAgain = false
   /** The result of the call if this side ends it. */
   let stopped: CallEnd | undefined
   const { promise: ended, resolve } = Promise.withResolvers<CallEnd>()
@@ -65,7 +72,34 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     tried.add(address)
     isWithEngine = false
     callStarts(address)
-    const { contentType, body } = call
+    if (call.adapter) sendWithAdapter(address, call.adapter)
+    else send(address, call.body)
+  }
+
+  /** The server may have to load the adapter first. Other calls may wait for the same load, so an abort does not end it. */
+  function sendWithAdapter(address: EngineAddress, adapter: Adapter): void {
+    let hasLeft = false
+    const leave = (): void => {
+      hasLeft = true
+      callEnds(address, false)
+      if (stopped) finish(stopped)
+    }
+    const failed = (cause: Error): void => {
+      sending = undefined
+      callEnds(address, false)
+      upstream.callFailed(address.url, `adapter ${adapter.name}: ${cause.message}`)
+      attempt(withoutAdapter(cause))
+    }
+    sending = { abort: leave, pause() {}, resume() {} }
+    upstream.adapters!.load(address, adapter).then(
+      // Only models that generate text have adapters, and the bodies of their calls are in memory.
+      (fields) => hasLeft || send(address, withFields(call.body as Buffer, fields)),
+      (cause: Error) => hasLeft || failed(cause),
+    )
+  }
+
+  function send(address: EngineAddress, body: EngineCall['body']): void {
+    const { contentType } = call
     const trace = call.trace.engineCall(address.url)
     const lines = `${upstream.lines}content-type: ${contentType}\r\n${trace.lines}`
     sending = address.client.send(
@@ -121,6 +155,12 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         const body = Buffer.concat(refusal).toString('utf8', 0, MAX_REFUSAL_BYTES)
         refusal = []
         const { error, isWorthAnother } = refusalFrom(status, body, call.inputName)
+        if (mustLoadAgain({ status, body })) {
+          upstream.adapters?.forget(address)
+          tried.delete(address)
+          sends--
+          return attempt(error)
+        }
         if (isWorthAnother) fail(error, `status ${status}`, false)
         else finish({ kind: 'failed', error, started })
       },
@@ -129,10 +169,17 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         trace.failed(cause)
         callEnds(address, stopped?.kind !== 'aborted' && !(cause instanceof ApiError))
         if (stopped) return finish(stopped)
-        if (isConnectionLost(cause)) upstream.balance.forget(address)
+        if (isConnectionLost(cause)) upstream.forget(address)
         fail(failureFrom(cause, started), cause.message, started || cause instanceof AnswerStalled)
       },
     }
+  }
+
+  /** Once, so that a server that loses adapters at once is not asked without end. */
+  function mustLoadAgain(refusal: AdapterAnswer): boolean {
+    if (!call.adapter || hasLoadedAgain || !upstream.adapters?.isMissing(refusal)) return false
+    hasLoadedAgain = true
+    return true
   }
 
   attempt()
@@ -159,6 +206,13 @@ function isConnectionLost(cause: Error): boolean {
 
 function noAddress(): ApiError {
   return new ApiError('model_unavailable', 'Every engine of this model is down. Try again later.', { param: 'model' })
+}
+
+function withoutAdapter(cause: unknown): ApiError {
+  return new ApiError('model_unavailable', 'The engine could not load the adapter of this model. Try again later.', {
+    param: 'model',
+    cause,
+  })
 }
 
 function timedOut(cause?: Error): ApiError {

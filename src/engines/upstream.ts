@@ -1,8 +1,9 @@
 import type { EngineDescription, EngineKind, EngineQuestions, Deployment } from '../catalog/model.ts'
 import { deadlines, headerLines } from './http-client/index.ts'
+import { adapterLoads } from './adapter-loads.ts'
 import type { Engine, EngineAddressState } from './engine.ts'
 import type { DrainedAddresses } from '../catalog/lane-settings-store.ts'
-import { openAddress } from './address.ts'
+import { openAddress, type EngineAddress } from './address.ts'
 import { byPrefix, leastBusy } from './balance.ts'
 import { watchHealth } from './health.ts'
 import { openLoadReader, watchCacheSize } from './server-reports.ts'
@@ -30,7 +31,7 @@ const UNKNOWN_CACHE_TOKENS = 500_000
 export function openUpstream(
   description: EngineDescription,
   { events, servers, drained }: UpstreamSurroundings,
-  { health, cacheSize, load }: EngineQuestions,
+  { health, cacheSize, load, adapters: loading }: EngineQuestions,
 ): Engine {
   const { urls, firstByteTimeoutMs, idleTimeoutMs } = description
   const addresses = urls.map((url) => openAddress(url, idleTimeoutMs, servers, drained))
@@ -49,18 +50,26 @@ export function openUpstream(
         }),
       )
     : []
+  const adapters = loading && adapterLoads(loading, lines)
   const loads = load ? addresses.map((address) => openLoadReader(address, { kind, question: load, lines })) : []
+  /** The server is down, or was restarted. */
+  function forget(address: EngineAddress): void {
+    balance.forget(address)
+    adapters?.forget(address)
+  }
   const unwatch = health
     ? addresses.map((address, index) =>
         watchHealth(address, health, lines, (healthy) => {
           if (healthy) caches[index]?.pollAgain()
-          else balance.forget(address)
+          else forget(address)
           events.healthChanged(address.url, healthy)
         }),
       )
     : []
   const upstream: Upstream = {
     balance,
+    adapters,
+    forget,
     lines,
     firstByte: deadlines(firstByteTimeoutMs),
     callFailed: events.callFailed,

@@ -138,8 +138,9 @@ function stage(plan: readonly Behaviour[]): Staged {
           const chosen = balance.next(prompt, triedBefore)
           return chosen && { ...chosen, learn: (tokens) => ({ here: tokens, anywhere: 1, isTelling: true }) }
         },
-        forget: (address) => forgotten.push(addresses.indexOf(address)),
       },
+      adapters: undefined,
+      forget: (address) => forgotten.push(addresses.indexOf(address)),
       lines: 'authorization: Bearer key\r\n',
       firstByte: deadlines(DEADLINE_MS, () => timeMs),
       callFailed: (url, reason) => failures.push([url, reason]),

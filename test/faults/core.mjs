@@ -31,7 +31,7 @@ export default [
   {
     name: 'prefix-one-salt-for-all',
     file: 'src/inference/pipeline/pipeline.ts',
-    find: "deployment.engine?.sharePrefixes ? '' : workspace.id",
+    find: "engine?.sharePrefixes ? '' : workspace.id",
     replace: "''",
     tests: ['engines/warm-prefixes.http'],
   },
@@ -45,7 +45,7 @@ export default [
   {
     name: 'prefix-broken-engine-not-forgotten',
     file: 'src/engines/upstream-call.ts',
-    find: '        if (isConnectionLost(cause)) upstream.balance.forget(address)\n',
+    find: '        if (isConnectionLost(cause)) upstream.forget(address)\n',
     replace: '',
     tests: ['engines/warm-prefixes.http'],
   },

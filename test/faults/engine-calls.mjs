@@ -1,6 +1,27 @@
 /** Faults in how engines are watched, in what their refusals mean, and in requests with several calls. */
 export default [
   {
+    name: 'adapter-loads-at-the-same-time',
+    file: 'src/engines/adapter-loads.ts',
+    find: 'const load = server.last.then(() => loadNow(address, adapter))',
+    replace: 'const load = loadNow(address, adapter)',
+    tests: ['engines/adapters.http'],
+  },
+  {
+    name: 'adapter-lost-by-its-server-stays-lost',
+    file: 'src/engines/upstream-call.ts',
+    find: 'upstream.adapters?.forget(address)',
+    replace: 'void address',
+    tests: ['engines/adapters.http'],
+  },
+  {
+    name: 'adapter-load-holds-the-place-of-a-caller-who-left',
+    file: 'src/engines/upstream-call.ts',
+    find: 'sending = { abort: leave, pause() {}, resume() {} }',
+    replace: 'void leave',
+    tests: ['engines/adapters.http'],
+  },
+  {
     name: 'health-probes-an-engine-that-streams',
     file: 'src/engines/health.ts',
     find: "    if (isTrusted && hasSignOfLife) return 'alive'\n",

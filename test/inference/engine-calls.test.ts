@@ -52,7 +52,7 @@ function stage() {
     onDrain: (react: () => void) => void (drained = react),
   } as unknown as Reply
   return {
-    calls: engineCalls(engine, reply, undefined, { ticket: noTicket, preemption, leftMs: 5000 }),
+    calls: engineCalls(engine, reply, {}, { ticket: noTicket, preemption, leftMs: 5000 }),
     log,
     state,
     gone,

@@ -1,10 +1,13 @@
-"""Runs llama.cpp's HTTP server as xllamacpp carries it: llamacpp-server.py PORT chat|embedding|ranking MODEL [TEMPLATE]"""
+"""Runs llama.cpp's HTTP server as xllamacpp carries it:
+llamacpp-server.py PORT chat|embedding|ranking MODEL [TEMPLATE] [lora=ADAPTER]"""
 import signal
 import sys
 
 import xllamacpp
 
-port, use, model, *template = sys.argv[1:]
+port, use, model, *others = sys.argv[1:]
+adapters = [it.removeprefix("lora=") for it in others if it.startswith("lora=")]
+template = [it for it in others if not it.startswith("lora=")]
 parameters = xllamacpp.CommonParams()
 parameters.hostnames = ["127.0.0.1"]
 parameters.port = int(port)
@@ -24,5 +27,8 @@ if use == "ranking":
 if template:
     with open(template[0], encoding="utf-8") as file:
         parameters.chat_template = file.read()
+# As --lora ADAPTER --lora-init-without-apply.
+parameters.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(it, 0.0) for it in adapters]
+parameters.lora_init_without_apply = True
 server = xllamacpp.Server(parameters)
 signal.pause()

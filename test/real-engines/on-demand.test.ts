@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { it } from 'node:test'
+import { ggufFile } from '../../packages/local-models/test/gguf-file.ts'
 import { freePort } from '../support/free-port.ts'
 import { processesNaming } from '../support/processes.ts'
 import { modelEntry, startWeir } from '../support/weir.ts'
@@ -8,9 +12,9 @@ import { llamaScript, llamaWeights } from './llamacpp-process.ts'
 
 const PYTHON = 'llamacpp/bin/python'
 
-/** Two servers of llama.cpp that do not fit on the device together. */
-function modelOnDemand(id: string, port: number): object {
-  const command = [engineFile(PYTHON), llamaScript, '${PORT}', 'chat', engineFile(llamaWeights)]
+/** A server of llama.cpp that does not fit on the device beside another one. */
+function modelOnDemand(id: string, port: number, more: readonly string[] = []): object {
+  const command = [engineFile(PYTHON), llamaScript, '${PORT}', 'chat', engineFile(llamaWeights), ...more]
   const run = { command, port, device: 'cpu', memory: '600MiB', start_timeout_ms: 180_000 }
   const limits = { max_wait_ms: 300_000, max_concurrent_requests: 2 }
   return modelEntry([], { id, aliases: [], serverless: { engine: { kind: 'llamacpp', model: 'm', run }, limits } })
@@ -47,3 +51,52 @@ it('servers of llama.cpp start, swap and end with the service', { skip: missing(
   }
   for (const port of ports) assert.deepEqual(processesNaming(`${llamaScript}\0${port}`), [])
 })
+
+/** A LoRA that changes what SmolLM2-135M says, beyond recognition. */
+function adapterFile(): Buffer {
+  const rank = 4
+  const [inner, hidden] = [1536, 576]
+  const wave = (length: number): Float32Array => Float32Array.from({ length }, (_, index) => Math.sin(index))
+  return ggufFile(
+    {
+      'general.architecture': 'llama',
+      'general.type': 'adapter',
+      'adapter.type': 'lora',
+      'adapter.lora.alpha': { float: rank },
+    },
+    [
+      { name: 'blk.2.ffn_down.weight.lora_a', dimensions: [inner, rank], data: wave(inner * rank) },
+      { name: 'blk.2.ffn_down.weight.lora_b', dimensions: [rank, hidden], data: wave(rank * hidden) },
+    ],
+  )
+}
+
+it(
+  'an adapter of llama.cpp answers unlike its base, on the same server',
+  { skip: missing(PYTHON, llamaWeights) },
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-adapter-'))
+    const source = join(folder, 'adapter.gguf')
+    writeFileSync(source, adapterFile())
+    const base = modelOnDemand('llama/base', await freePort(), [`lora=${source}`])
+    const { serverless: _place, ...entry } = base as { serverless: object }
+    const adapter = { ...entry, id: 'llama/adapted', adapter_of: 'llama/base', adapter_source: source }
+    const weir = await startWeir({ devices: { cpu: '1GiB' }, models: [base, adapter] })
+    const answered = async (model: string): Promise<string> => {
+      const messages = [{ role: 'user', content: 'Tell me about rivers.' }]
+      const answer = await weir.chat({ model, messages, max_tokens: 20, temperature: 0 })
+      assert.equal(answer.status, 200, await answer.clone().text())
+      const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] }
+      return choices[0]!.message.content
+    }
+    try {
+      const adapted = await answered('llama/adapted')
+      const plain = await answered('llama/base')
+      assert.notEqual(adapted, plain)
+      assert.deepEqual([await answered('llama/adapted'), await answered('llama/base')], [adapted, plain])
+    } finally {
+      await weir.stop()
+      rmSync(folder, { recursive: true })
+    }
+  },
+)

@@ -1,4 +1,3 @@
-import type { Prompt } from '../../engines/prefix/warm-prefixes.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { CallEnd, Engine, EngineCall, Placement, RunningCall } from '../../engines/engine.ts'
 import type { Reply } from '../../server/reply.ts'
@@ -7,7 +6,7 @@ import type { Admitted } from './admit.ts'
 /** The engine calls of one request, one after the other. A call is aborted when the caller disconnects. */
 export interface EngineCalls {
   /** Resolves when the call has ended. Starts nothing once the caller has disconnected. */
-  run(call: Omit<EngineCall, 'prompt' | 'trace'>): Promise<CallEnd>
+  run(call: Omit<EngineCall, 'prompt' | 'adapter' | 'trace'>): Promise<CallEnd>
   /** Calls back once no call is running: immediately if none is. */
   whenIdle(react: () => void): void
   /** Aborts the call that is running. */
@@ -31,7 +30,7 @@ export interface EngineCalls {
 export function engineCalls(
   engine: Engine,
   reply: Reply,
-  prompt: Prompt | undefined,
+  input: Pick<EngineCall, 'prompt' | 'adapter'>,
   { ticket, preemption, leftMs }: Pick<Admitted, 'ticket' | 'preemption' | 'leftMs'>,
 ): EngineCalls {
   let latest: RunningCall | undefined
@@ -53,7 +52,7 @@ export function engineCalls(
   return {
     async run(call) {
       if (reply.isGone || preemption.isDue) return { kind: 'aborted' }
-      const running = engine.run({ ...call, prompt, trace: reply.trace, maxWaitMs: leftMs })
+      const running = engine.run({ ...call, ...input, trace: reply.trace, maxWaitMs: leftMs })
       latest = running
       isRunning = true
       if (isCallerBehind) running.pause()

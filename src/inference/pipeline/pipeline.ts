@@ -2,10 +2,10 @@ import { ApiError } from '../../shared/errors.ts'
 import type { AnswerHead, Job, Price } from '../../engines/job.ts'
 import type { Intent, RequestRow } from '../../ledger/rows.ts'
 import { maximumCharge } from '../metering/usage-bounds.ts'
-import { saltedPrompt, type Prompt } from '../../engines/prefix/warm-prefixes.ts'
+import { saltedPrompt } from '../../engines/prefix/warm-prefixes.ts'
 import { withoutUsableEngine } from '../../catalog/unavailable-model.ts'
 import type { Caller } from '../../workspaces/workspace.ts'
-import type { Engine } from '../../engines/engine.ts'
+import type { Engine, EngineCall } from '../../engines/engine.ts'
 import type { Reply } from '../../server/reply.ts'
 import type { SpendingHold } from '../../workspaces/spend-limits/spending.ts'
 import { admit } from './admit.ts'
@@ -39,7 +39,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         const admitted = await admit(parts, job, caller, reply, preempted?.waitMs ?? 0)
         const { ticket, waitMs } = admitted
         if (job.tier === 'default') parts.admitted(job.deployment.lane, waitMs)
-        const calls = engineCalls(engine, reply, promptOf(job, caller), admitted)
+        const calls = engineCalls(engine, reply, inputOf(job, caller), admitted)
         let answer: AnswerPath
         try {
           // Read again, because it may have changed while the request waited.
@@ -127,8 +127,10 @@ function headOf({ model, tier }: Job, { requestId, startedAt }: Intent): AnswerH
 
 /**
  * The same prompt has different keys in different workspaces, unless the operator allows sharing: response times and
- * cached token counts would reveal to one workspace what another has asked.
+ * cached token counts would reveal to one workspace what another has asked. An adapter has another cache than its base.
  */
-function promptOf({ prompt, deployment }: Job, { workspace }: Caller): Prompt | undefined {
-  return prompt && saltedPrompt(prompt, deployment.engine?.sharePrefixes ? '' : workspace.id)
+function inputOf({ prompt, deployment }: Job, { workspace }: Caller): Pick<EngineCall, 'prompt' | 'adapter'> {
+  const { engine, adapter } = deployment
+  const salt = `${engine?.sharePrefixes ? '' : workspace.id}${adapter ? ` ${adapter.name}` : ''}`
+  return { adapter, prompt: prompt && saltedPrompt(prompt, salt) }
 }
