@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
-import { metricTable } from '../../src/operate/telemetry/metric-table.ts'
+import { unknownNames } from '../support/metric-expressions.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const rulesFile = join(root, 'deploy/prometheus/rules.yaml')
@@ -16,7 +15,7 @@ interface Rule {
   readonly alert?: string
   readonly record?: string
   readonly expr: string
-  readonly annotations?: { readonly runbook: string }
+  readonly annotations?: { readonly runbook: string; readonly summary: string }
 }
 interface RuleTests {
   readonly tests: readonly {
@@ -62,63 +61,11 @@ describe('the alerts', () => {
     }
   })
 
-  it('use metrics that exist', () => {
-    for (const { expr } of rules) requireMetrics(expr)
-  })
-})
-
-/** Every name in an expression that looks like a metric is one, or the record of a rule. */
-function requireMetrics(expression: string): void {
-  const names = expression.replaceAll(/"[^"]*"/g, '').match(/\b(?:weir|gen_ai|process)[_:][\w:]+/g) ?? []
-  for (const name of names) {
-    const isRecorded = rules.some(({ record }) => record === name)
-    const isLabel = Object.values(metricTable).some(({ labels }) => labels.includes(name))
-    assert.ok(isRecorded || isLabel || name.replace(/_(?:bucket|count|sum)$/, '') in metricTable, name)
-  }
-}
-
-describe('the dashboards', () => {
-  interface Dashboard {
-    readonly uid: string
-    readonly title: string
-    readonly templating: { readonly list: readonly { readonly query: string }[] }
-    readonly panels: readonly {
-      readonly id: number
-      readonly datasource: { readonly uid: string }
-      readonly targets: readonly { readonly expr: string }[]
-    }[]
-  }
-  const folder = join(root, 'deploy/grafana/dashboards')
-  const dashboards = readdirSync(folder).map(
-    (name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Dashboard,
-  )
-  const expressions = dashboards.flatMap(({ panels }) =>
-    panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
-  )
-
-  it('have ids of their own, and the data source that is provisioned', () => {
-    assert.equal(new Set(dashboards.map(({ uid }) => uid)).size, 5)
-    const { datasources } = parse(
-      readFileSync(join(root, 'deploy/grafana/provisioning/datasources/prometheus.yaml'), 'utf8'),
-    ) as { datasources: readonly { uid: string }[] }
-    for (const { title, panels } of dashboards) {
-      assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length, title)
-      for (const { datasource } of panels) assert.equal(datasource.uid, datasources[0]?.uid)
+  it('use metrics and labels that exist', () => {
+    const records = rules.flatMap(({ record }) => record ?? [])
+    for (const { expr, annotations } of rules) {
+      const shown = [...(annotations?.summary ?? '').matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label!)
+      assert.deepEqual(unknownNames(expr, { shown, records }), [], expr)
     }
-  })
-
-  it('show metrics that exist, by expressions that Prometheus accepts', (t) => {
-    for (const expression of expressions) requireMetrics(expression)
-    for (const { query } of dashboards.flatMap(({ templating }) => templating.list)) requireMetrics(query)
-    // As rules, because this version of promtool checks no single expressions.
-    const checked = expressions.map((expr, index) => ({
-      record: `panel:${index}`,
-      expr: expr.replaceAll('$__rate_interval', '5m'),
-    }))
-    const directory = mkdtempSync(join(tmpdir(), 'weir-panels-'))
-    t.after(() => rmSync(directory, { recursive: true }))
-    const file = join(directory, 'panels.yaml')
-    writeFileSync(file, JSON.stringify({ groups: [{ name: 'panels', rules: checked }] }))
-    promtool('check', 'rules', file)
   })
 })

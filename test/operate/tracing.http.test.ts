@@ -1,102 +1,21 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, it, type TestContext } from 'node:test'
-import { allParameters, audioStage } from '../support/audio-stage.ts'
-import { chatStage, roomyLimits } from '../support/chat-stage.ts'
-import { scriptedEngine, type EngineCallSeen, type ScriptedEngine } from '../support/scripted-engine.ts'
-import { modelEntry, OPERATOR_TOKEN, startWeir, type TestWeir } from '../support/weir.ts'
+import { describe, it } from 'node:test'
+import { chatStage } from '../support/chat-stage.ts'
+import { ERROR, kinds, named, parentSent, spansAfterStop, traceCollector } from '../support/trace-collector.ts'
+import { scriptedEngine } from '../support/scripted-engine.ts'
+import { OPERATOR_TOKEN } from '../support/weir.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const CALLER_SPAN = '00f067aa0ba902b7'
 const SAMPLED = { traceparent: `00-${TRACE}-${CALLER_SPAN}-01`, tracestate: 'vendor=1,other=2' }
-const SERVER = 2
-const CLIENT = 3
-const ERROR = 2
-
-/** A span as OTLP has it, with its attributes as an object. */
-interface Span {
-  readonly traceId: string
-  readonly spanId: string
-  readonly parentSpanId?: string
-  readonly name: string
-  readonly kind: number
-  readonly status: { readonly code?: number }
-  readonly startTimeUnixNano: string
-  readonly endTimeUnixNano: string
-  readonly events: readonly { readonly name: string }[]
-  readonly attributes: Readonly<Record<string, unknown>>
-}
-
-interface OtlpBody {
-  readonly resourceSpans: readonly {
-    readonly resource: { readonly attributes: readonly OtlpAttribute[] }
-    readonly scopeSpans: readonly {
-      readonly spans: readonly (Omit<Span, 'attributes'> & { attributes: OtlpAttribute[] })[]
-    }[]
-  }[]
-}
-
-interface OtlpAttribute {
-  readonly key: string
-  readonly value: Readonly<Record<string, unknown>>
-}
-
-interface Collector {
-  readonly url: string
-  readonly spans: Span[]
-  /** Everything received, as text. */
-  text(): string
-}
-
-/** Receives spans by OTLP over HTTP. */
-async function collector(t: TestContext): Promise<Collector> {
-  const spans: Span[] = []
-  const bodies: string[] = []
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      assert.equal(request.url, '/v1/traces')
-      bodies.push(Buffer.concat(chunks).toString())
-      const { resourceSpans } = JSON.parse(bodies.at(-1)!) as OtlpBody
-      for (const span of resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans))) {
-        const attributes = span.attributes.map(({ key, value }) => [key, Object.values(value)[0]])
-        spans.push({ ...span, attributes: Object.fromEntries(attributes) as Span['attributes'] })
-      }
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => server.close())
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans, text: () => bodies.join('\n') }
-}
-
-/** Everything that is left is sent when a service stops. */
-async function spansAfterStop(weir: TestWeir, { spans }: Collector): Promise<readonly Span[]> {
-  await weir.stop()
-  return spans
-}
-
-function named(spans: readonly Span[], name: string, kind?: number): Span {
-  const found = spans.find((span) => span.name === name && (kind === undefined || span.kind === kind))
-  assert.ok(found, `there is a span ${name} among ${spans.map((it) => it.name).join(', ')}`)
-  return found
-}
-
-/** The parent span in the request to the engine. */
-function parentSent({ headers }: Pick<EngineCallSeen, 'headers'>): { traceId: string; spanId: string; flags: string } {
-  const [version, traceId = '', spanId = '', flags = ''] = String(headers['traceparent']).split('-')
-  assert.equal(version, '00')
-  return { traceId, spanId, flags }
-}
+const { SERVER, CLIENT } = kinds
 
 describe('traces', () => {
   it('show a streamed chat from the caller over the queue and the engine to its settlement', async (t) => {
-    const collected = await collector(t)
+    const collected = await traceCollector(t)
     const { weir, engine } = await chatStage(t, {
       script: { promptTokens: 10, cachedTokens: 4 },
       config: { tracing: { endpoint: collected.url } },
@@ -166,45 +85,8 @@ describe('traces', () => {
     assert.match(sent, /"service.name","value":{"stringValue":"weir"}/)
   })
 
-  it('have a span for each attempt, with the error of the failed one', async (t) => {
-    const collected = await collector(t)
-    const [broken, sound] = await Promise.all([scriptedEngine(), scriptedEngine()])
-    t.after(() => Promise.all([broken.close(), sound.close()]))
-    broken.script = { refuse: { status: 500, body: {} } }
-    const { weir } = await chatStage(t, {
-      model: {
-        serverless: {
-          engine: { kind: 'openai', urls: [broken.url, sound.url], model: 'engine-name' },
-          limits: roomyLimits,
-        },
-      },
-      config: { tracing: { endpoint: collected.url } },
-    })
-    const calls = (): readonly EngineCallSeen[] => [...broken.calls, ...sound.calls]
-    // The first address may be either.
-    while (broken.calls.length === 0) await (await weir.chat({})).text()
-    const spans = await spansAfterStop(weir, collected)
-    const clients = spans.filter(({ kind }) => kind === CLIENT)
-    assert.deepEqual(
-      clients.map(({ spanId }) => spanId).sort(),
-      calls()
-        .map((call) => parentSent(call).spanId)
-        .sort(),
-    )
-    const failed = clients.filter(({ status }) => status.code === ERROR)
-    assert.deepEqual(
-      failed.map(({ spanId, attributes }) => [spanId, attributes['error.type']]),
-      broken.calls.map((call) => [parentSent(call).spanId, '500']),
-    )
-    const [{ parentSpanId } = { parentSpanId: '' }] = failed
-    const server = spans.find(({ spanId }) => spanId === parentSpanId)
-    assert.equal(server?.kind, SERVER)
-    assert.equal(server?.status.code ?? 0, 0, 'the caller got its answer')
-    assert.equal(clients.filter((it) => it.parentSpanId === parentSpanId).length, 2)
-  })
-
   it('name the error of a request that failed or was refused', async (t) => {
-    const collected = await collector(t)
+    const collected = await traceCollector(t)
     const { weir, engine } = await chatStage(t, { config: { tracing: { endpoint: collected.url } } })
     await (await weir.chat({ temperature: 9 })).text()
     await (await weir.chat({}, { key: 'weir_no' })).text()
@@ -224,52 +106,8 @@ describe('traces', () => {
     ])
   })
 
-  it('reach the engine of every JSON endpoint', async (t) => {
-    const collected = await collector(t)
-    const engine = await scriptedEngine()
-    const { weir, cases } = await allEndpoints(t, engine, collected.url)
-    for (const [path, body] of cases) {
-      engine.calls.length = 0
-      const answer = await weir.call(path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...SAMPLED },
-        body: JSON.stringify(body),
-      })
-      assert.equal(answer.status, 200, `${path}: ${await answer.text()}`)
-      const [call] = engine.calls
-      assert.ok(call, path)
-      assert.equal(call.headers['x-request-id'], answer.headers.get('x-request-id'), path)
-      const { traceId, flags } = parentSent(call)
-      assert.deepEqual([traceId, flags], [TRACE, '01'], path)
-      cases.set(path, { ...body, spanSent: parentSent(call).spanId })
-    }
-    const spans = await spansAfterStop(weir, collected)
-    for (const [path, { spanSent }] of cases) {
-      const server = spans.find((it) => it.kind === SERVER && it.attributes['http.route'] === `/api/v1${path}`)
-      const client = spans.find(({ spanId }) => spanId === spanSent)
-      assert.equal(client?.parentSpanId, server?.spanId, path)
-      assert.equal(server?.parentSpanId, CALLER_SPAN, path)
-      assert.match(server?.name ?? '', /^(chat|text_completion|embeddings|rerank|generate_content) \S+$/, path)
-    }
-  })
-
-  it('reach the engine of an upload', async (t) => {
-    const collected = await collector(t)
-    const { weir, engine, send } = await audioStage(t, { config: { tracing: { endpoint: collected.url } } })
-    const answer = await send({})
-    assert.equal(answer.status, 200, await answer.text())
-    const headers = engine.calls[0]!.headers as Record<string, string>
-    const spans = await spansAfterStop(weir, collected)
-    const server = named(spans, 'transcription openai/whisper-test', SERVER)
-    const client = named(spans, 'transcription openai/whisper-test', CLIENT)
-    assert.equal(server.parentSpanId ?? '', '', 'the caller has no trace')
-    assert.deepEqual([client.parentSpanId, client.traceId], [server.spanId, server.traceId])
-    assert.equal(parentSent({ headers }).spanId, client.spanId)
-    assert.equal(headers['x-request-id'], answer.headers.get('x-request-id'))
-  })
-
   it('reach an engine on a unix socket', async (t) => {
-    const collected = await collector(t)
+    const collected = await traceCollector(t)
     const folder = mkdtempSync(join(tmpdir(), 'weir-traces-'))
     const engine = await scriptedEngine({ socketPath: join(folder, 'engine.sock') })
     t.after(async () => {
@@ -287,7 +125,7 @@ describe('traces', () => {
   })
 
   it('leave out what the caller or the setting does not sample, also from the metrics, and pass that decision on', async (t) => {
-    const collected = await collector(t)
+    const collected = await traceCollector(t)
     const { weir, engine } = await chatStage(t, { config: { tracing: { endpoint: collected.url, sample: 0 } } })
     await (await weir.chat({})).text()
     const unsampled = { 'content-type': 'application/json', traceparent: `00-${TRACE}-${CALLER_SPAN}-00` }
@@ -311,7 +149,7 @@ describe('traces', () => {
   })
 
   it('begin anew where the header of the caller is not valid', async (t) => {
-    const collected = await collector(t)
+    const collected = await traceCollector(t)
     const { weir, engine } = await chatStage(t, { config: { tracing: { endpoint: collected.url } } })
     const wrong = [
       `ff-${TRACE}-${CALLER_SPAN}-01`,
@@ -355,55 +193,3 @@ describe('without a collector', () => {
     assert.equal(engine.calls[0]!.headers['x-request-id'], first.headers.get('x-request-id'))
   })
 })
-
-/** A service with a model for every JSON endpoint, and a request for each. */
-async function allEndpoints(
-  t: TestContext,
-  engine: ScriptedEngine,
-  endpoint: string,
-): Promise<{ weir: TestWeir; cases: Map<string, Record<string, unknown>> }> {
-  engine.script = (call) => {
-    const { input, documents, passages } = call.body as Record<string, unknown[]>
-    const answer =
-      (input && { data: input.map((_, index) => ({ index, embedding: [0.5] })) }) ??
-      (documents && { results: documents.map((_, index) => ({ index, relevance_score: 0.5 })) }) ??
-      (passages && { rankings: passages.map((_, index) => ({ index, logit: 0 })) })
-    return answer ? { handle: (_, response) => void response.end(JSON.stringify(answer)) } : {}
-  }
-  const entry = (id: string, category: string, kind = 'openai', changes: object = {}): object =>
-    modelEntry([], {
-      id,
-      aliases: [],
-      categories: [category],
-      supported_parameters: allParameters,
-      pricing: { input_per_million: '0.20', output_per_million: '0.60', per_image: '0.04' },
-      serverless: { engine: { kind, urls: [engine.url], model: 'engine-name' }, limits: roomyLimits },
-      ...changes,
-    })
-  const weir = await startWeir({
-    tracing: { endpoint },
-    models: [
-      entry('test/chat', 'llm'),
-      entry('test/embedder', 'embedding'),
-      entry('test/reranker', 'reranker', 'openai', { rerank_schema: 'documents' }),
-      entry('test/ranker', 'reranker', 'nim', { rerank_schema: 'passages' }),
-      entry('test/painter', 'image'),
-    ],
-  })
-  t.after(async () => {
-    await weir.stop()
-    await engine.close()
-  })
-  const messages = [{ role: 'user', content: 'Hi' }]
-  const cases = new Map<string, Record<string, unknown>>([
-    ['/chat/completions', { model: 'test/chat', messages }],
-    ['/responses', { model: 'test/chat', input: 'Hi' }],
-    ['/messages', { model: 'test/chat', messages, max_tokens: 10 }],
-    ['/completions', { model: 'test/chat', prompt: 'Hi' }],
-    ['/embeddings', { model: 'test/embedder', input: 'Hi' }],
-    ['/rerank', { model: 'test/reranker', query: 'Hi', documents: ['a', 'b'] }],
-    ['/reranking', { model: 'test/ranker', query: { text: 'Hi' }, passages: [{ text: 'a' }] }],
-    ['/images/generations', { model: 'test/painter', prompt: 'Hi', response_format: 'b64_json' }],
-  ])
-  return { weir, cases }
-}

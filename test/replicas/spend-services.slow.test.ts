@@ -130,15 +130,26 @@ describe('the limits of four services', () => {
   })
 
   it('tokens per minute that one service has counted are refused by the others', async () => {
-    const limit = 20
+    const limit = 130
     const key = await newWorkspace('of-tokens', { tokens_per_minute: limit })
     await roomInThisMinute(30_000)
     let used = 0
-    for (let request = 0; used < limit; request += 1) {
-      const { status, tokens } = await chat(request, 3, key)
+    let requests = 0
+    for (; used < limit; requests += 1) {
+      const { status, tokens } = await chat(0, 3, key)
       assert.equal(status, 200, `${used} of ${limit} tokens are used`)
       used += tokens
     }
-    for (const service of services.keys()) assert.equal((await chat(service, 3, key)).status, 429)
+    for (const service of services.keys()) {
+      let served = 0
+      const isRefused = async (): Promise<boolean> => {
+        const { status } = await chat(service, 3, key)
+        if (status === 200) served += 1
+        return status === 429
+      }
+      // The count reaches Redis a moment after the answer has ended. Counting alone, a service would serve as many again.
+      await eventually('it is refused', isRefused)
+      assert.ok(served < requests / 2, `${served} more were served, after ${requests}`)
+    }
   })
 })

@@ -69,6 +69,8 @@ export interface ScriptedEngine {
   script: Script | ((call: EngineCallSeen) => Script)
   /** What a look at its health is answered with. */
   healthStatus: number
+  /** Its own metrics, which it has only if a test gives it some. */
+  metrics: string | undefined
   /** The looks at its health, and how many calls ran at the time of each. */
   readonly probes: { readonly path: string; readonly running: number }[]
   readonly running: number
@@ -102,6 +104,10 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
   }
 
   const server = createServer((request, response) => {
+    if (request.url === '/metrics' && engine.metrics !== undefined) {
+      response.end(engine.metrics)
+      return
+    }
     if (request.method === 'GET') {
       engine.probes.push({ path: request.url ?? '', running })
       look()
@@ -147,6 +153,7 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     calls,
     script: {},
     healthStatus: 200,
+    metrics: undefined,
     probes: [],
     get connections() {
       return connections

@@ -4,8 +4,15 @@ import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+export interface SmallDisk {
+  readonly folder: string
+  /** It cannot become smaller than what it holds. */
+  resize(bytes: number): void
+  remove(): Promise<void>
+}
+
 /** A real file system of this size. undefined where mounting is not allowed, because only root may. */
-export function smallDisk(bytes: number): { readonly folder: string; remove(): Promise<void> } | undefined {
+export function smallDisk(bytes: number): SmallDisk | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'weir-small-disk-'))
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder], { stdio: 'ignore' })
@@ -19,6 +26,7 @@ export function smallDisk(bytes: number): { readonly folder: string; remove(): P
   const removed = once(remover, 'exit')
   return {
     folder,
+    resize: (size) => void execFileSync('mount', ['-o', `remount,size=${size}`, folder], { stdio: 'ignore' }),
     async remove() {
       remover.stdin?.end()
       await removed

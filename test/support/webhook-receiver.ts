@@ -35,15 +35,24 @@ export interface WebhookReceiver {
   stop(): Promise<void>
 }
 
-export async function webhookReceiver(): Promise<WebhookReceiver> {
+interface ReceiverOptions {
+  readonly port?: number
+  readonly answer?: WebhookReceiver['answer']
+  /** Called before it answers. */
+  onReceived?(webhook: ReceivedWebhook): void
+}
+
+export async function webhookReceiver(options: ReceiverOptions = {}): Promise<WebhookReceiver> {
   const verifier = new Webhook(WEBHOOK_SECRET)
   const received: ReceivedWebhook[] = []
   let server: Server | undefined
-  let port = 0
+  let port = options.port ?? 0
   function receive(request: IncomingMessage, response: ServerResponse, body: string): void {
     const event = verifier.verify(body, request.headers as Record<string, string>) as ReceivedWebhook['event']
     const id = String(request.headers['webhook-id'])
-    received.push({ id, path: request.url ?? '', headers: request.headers, event, body })
+    const webhook = { id, path: request.url ?? '', headers: request.headers, event, body }
+    received.push(webhook)
+    options.onReceived?.(webhook)
     const { answer } = receiver
     if (answer) response.writeHead(answer.status, answer.headers).end()
   }
@@ -53,7 +62,7 @@ export async function webhookReceiver(): Promise<WebhookReceiver> {
       return `http://127.0.0.1:${port}/hook?tenant=1`
     },
     received,
-    answer: { status: 204 },
+    answer: 'answer' in options ? options.answer : { status: 204 },
     async start() {
       server = createServer((request, response) => {
         void text(request).then((body) => receive(request, response, body))
