@@ -250,7 +250,8 @@ describe('an engine on demand', () => {
     assert.deepEqual(it.do('remove', 'a', 2), [])
     assert.deepEqual(leave('a', 3), ['stop a'])
     assert.equal(it.state('a'), 'stopping')
-    it.ended('a', 4)
+    assert.deepEqual(arrive('a', 3), [])
+    assert.deepEqual(it.ended('a', 4), ['refuse a 1: it is no longer in the catalog'])
     assert.equal(scheduler.status('a'), undefined)
     arrive('b', 5)
     assert.deepEqual(it.do('remove', 'b', 6), ['refuse b 1: it is no longer in the catalog', 'stop b'])
@@ -344,20 +345,45 @@ describe('engines that share a device', () => {
   })
 
   it('start in the order in which they are wanted, and none overtakes on a device that an earlier one waits for', () => {
+    const other = new Map([['other', 1]])
     const { arrive, leave, ...it } = stage({
-      a: {},
+      a: { needs: gpu(8) },
       b: { needs: gpu(8) },
-      c: { needs: gpu(1) },
-      d: { needs: new Map([['other', 1]]) },
+      c: { needs: gpu(2) },
+      d: { needs: other },
     })
     arrive('a', 0)
     assert.deepEqual(arrive('b', 1), [])
-    assert.deepEqual(arrive('c', 2), [])
+    assert.deepEqual(arrive('c', 2), [], 'although it would fit')
     assert.deepEqual(arrive('d', 3), ['start d'])
     it.do('ready', 'a', 4)
     leave('a', 5)
     assert.deepEqual(it.pass(5004), ['stop a'])
     assert.deepEqual(it.ended('a', 5005), ['start b', 'start c'])
+  })
+
+  it('give way when they are idle, before one that has calls, however long its turn has been', () => {
+    const half = { needs: gpu(5) }
+    const { arrive, leave, ...it } = stage({ busy: half, idle: half, next: half })
+    arrive('busy', 0)
+    it.do('ready', 'busy', 1)
+    arrive('idle', 2)
+    it.do('ready', 'idle', 3)
+    leave('idle', 40_000)
+    assert.deepEqual(arrive('next', 50_000), ['stop idle'])
+  })
+
+  it('end when they have been asleep for their idle time, unless a call has come', () => {
+    for (const isCalled of [false, true]) {
+      const { arrive, leave, ...it } = stage({ a: { needsAsleep: gpu(2), stopAfterIdleMs: 1000 } })
+      arrive('a', 0)
+      it.do('ready', 'a', 1)
+      leave('a', 2)
+      it.do('sleep', 'a', 3)
+      it.do('asleep', 'a', 4)
+      if (!isCalled) assert.deepEqual(it.pass(1002), ['stop a'])
+      else assert.deepEqual([arrive('a', 1002), arrive('a', 1003)], [['wake a'], []])
+    }
   })
 })
 
@@ -394,6 +420,16 @@ describe('room for an engine', () => {
         { index: 0, kind: 'stop' },
       ],
     })
+  })
+
+  it('is made by idle engines before busy ones', () => {
+    const busy = other({ held: gpu(5), rank: [1, 0] })
+    const idle = [9, 8].map((time) => other({ held: gpu(2), rank: [0, time] }))
+    const victims = (need: number) => {
+      const found = plan(need, busy, ...idle)
+      return found.kind === 'evict' ? found.victims.map(({ index }) => index) : []
+    }
+    assert.deepEqual([victims(3), victims(5), victims(6)], [[2], [2, 1], [0]])
   })
 
   it('is made by sleeping where that is enough, and else by stopping', () => {
