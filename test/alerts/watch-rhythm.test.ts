@@ -101,6 +101,7 @@ describe('a watch', () => {
     const { watch, state, asked } = watching({
       async *keySpend() {
         times.push(`keys ${(state.now - START) / MINUTE}`)
+        yield []
       },
       overdueInvoices: async () => (times.push(`days ${(state.now - START) / MINUTE}`), []),
     })
@@ -117,7 +118,7 @@ describe('a watch', () => {
     ])
   })
 
-  it('writes an event once, and once more after it has looked at the days', async () => {
+  it('writes an event once, and once more after it has read what changes by the day', async () => {
     const spent = { workspaceId: 'ws', period: '2026-11', limit: 10n, spent: 5n, isSoft: true }
     const { watch, state, added } = watching({ workspaceSpend: async () => [spent] })
     await checked()
@@ -127,7 +128,7 @@ describe('a watch', () => {
       await watch.check()
       counts.push(added.length)
     }
-    // What is known is forgotten with the look at the days, which is the last one of a check.
+    // At the end of a check that reads what changes by the day, it forgets what it has written.
     assert.deepEqual(counts, [2, 2, 2, 3, 3])
     assert.equal(new Set(added.map(({ id }) => id)).size, 1)
   })
@@ -171,7 +172,7 @@ describe('a watch', () => {
     const { added } = watching({
       async expiringKeys(before: number, after: ExpiringKey | undefined) {
         pages.push([before - START, after?.id])
-        const from = after ? keys.indexOf(after as (typeof keys)[number]) + 1 : 0
+        const from = after ? keys.findIndex(({ id }) => id === after.id) + 1 : 0
         return keys.slice(from, from + 2)
       },
     })

@@ -105,18 +105,18 @@ describe('the taker of an answer', () => {
     assert.equal(third.isGone, false, 'it has ended before')
   })
 
-  it('tells each listener once that it was cut off, except those that have left', () => {
+  it('calls each listener once when it is cut off, except those that were removed', () => {
     const reply = open()
-    const heard: string[] = []
-    reply.onGone(() => heard.push('one'))
-    const leave = reply.onGone(() => heard.push('left'))
-    reply.onGone(() => heard.push('two'))
-    leave()
+    const called: string[] = []
+    reply.onGone(() => called.push('one'))
+    const remove = reply.onGone(() => called.push('removed'))
+    reply.onGone(() => called.push('two'))
+    remove()
     reply.cut()
     reply.cut()
-    assert.deepEqual(heard, ['one', 'two'])
-    reply.onGone(() => heard.push('late'))
-    assert.deepEqual(heard, ['one', 'two', 'late'])
+    assert.deepEqual(called, ['one', 'two'])
+    reply.onGone(() => called.push('late'))
+    assert.deepEqual(called, ['one', 'two', 'late'])
   })
 })
 

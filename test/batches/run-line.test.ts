@@ -143,7 +143,7 @@ describe('a line of a batch', () => {
     assert.deepEqual([seen.written, seen.failures], [[], []])
   })
 
-  it('is tried again after an error that nobody expected', async () => {
+  it('is tried again after an unexpected error', async () => {
     const { seen, parts, run, failing } = stage()
     parts.pipeline = failing(new TypeError('undefined is not a function'))
     assert.equal(await run(), 'final')
@@ -174,7 +174,7 @@ describe('a line of a batch', () => {
     assert.deepEqual([seen.failures.length, seen.written.length, seen.completed.length], [4, 1, 1])
   })
 
-  it('is left, without a word, when the service stops or cuts it off', async () => {
+  it('is left, and nothing is reported, when the service stops or cuts it off', async () => {
     const stopped = stage()
     stopped.parts.pipeline = async () => {
       stopped.stop.abort(new Error('the service stops'))
