@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
-import { isPrivateAddress } from '../../src/delivery/public-address.ts'
+import dns, { type LookupAddress, type LookupOptions } from 'node:dns'
+import { syncBuiltinESMExports } from 'node:module'
+import { after, before, describe, it, mock } from 'node:test'
+import { isPrivateAddress, publicLookup } from '../../src/delivery/public-address.ts'
 
 /** The first and last address of each range, and the public ones next to it. */
 const ranges4: readonly (readonly [first: string, last: string, ...publicNext: string[]])[] = [
@@ -46,5 +48,50 @@ describe('an address that must not be fetched from', () => {
       assert.equal(isPrivateAddress(address), true, address)
     }
     assert.equal(isPrivateAddress('::ffff:808:808'), false)
+  })
+})
+
+describe('a lookup of public addresses', () => {
+  const found: Record<string, readonly LookupAddress[]> = {
+    'mixed.example': [
+      { address: '10.0.0.1', family: 4 },
+      { address: '8.8.8.8', family: 4 },
+      { address: '2606:4700::1', family: 6 },
+    ],
+    'private.example': [{ address: '127.0.0.1', family: 4 }],
+  }
+  const asked: unknown[] = []
+  before(() => {
+    mock.method(dns, 'lookup', (name: string, options: object, callback: (...all: unknown[]) => void) => {
+      asked.push(options)
+      const addresses = found[name]
+      callback(addresses ? null : new Error('unknown host'), addresses)
+    })
+    syncBuiltinESMExports()
+  })
+  after(() => {
+    mock.restoreAll()
+    syncBuiltinESMExports()
+  })
+
+  const lookup = (name: string, options: LookupOptions) =>
+    new Promise((resolve) => {
+      publicLookup(name, options, (...all) => resolve(all))
+    })
+
+  it('leaves private ones out, and asks for all in any case', async () => {
+    assert.deepEqual(await lookup('mixed.example', { all: true, family: 0 }), [null, found['mixed.example']?.slice(1)])
+    assert.deepEqual(await lookup('mixed.example', { hints: 1 }), [null, '8.8.8.8', 4])
+    assert.deepEqual(asked, [
+      { all: true, family: 0 },
+      { all: true, hints: 1 },
+    ])
+  })
+
+  it('fails where there is none, and where the name is not known', async () => {
+    const [refused] = (await lookup('private.example', {})) as [Error]
+    assert.match(refused.message, /private\.example resolves to a private address/)
+    const [unknown, none] = (await lookup('unknown.example', {})) as [Error, unknown]
+    assert.deepEqual([unknown.message, none], ['unknown host', []])
   })
 })

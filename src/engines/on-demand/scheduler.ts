@@ -155,7 +155,7 @@ export function openScheduler(budgets: Budgets, rules: Rules): Scheduler {
       change(name, nowMs, (entry) => {
         refuseWaiting(name, entry, 'an operator stopped it')
         if (entry.state === 'starting' || entry.state === 'waking') act('stop', name, entry, nowMs)
-        else if (hasProcess(entry) && entry.state !== 'stopping') entry.ending = 'stop'
+        else entry.ending = 'stop'
       }),
     sleep: (name, nowMs) =>
       change(name, nowMs, (entry) => {

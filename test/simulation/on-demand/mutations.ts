@@ -40,7 +40,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'an operator ends an engine with calls',
-    find: "else if (hasProcess(entry) && entry.state !== 'stopping') entry.ending = 'stop'",
+    find: "else entry.ending = 'stop'",
     replace: "else if (entry.state === 'ready') act('stop', name, entry, nowMs)",
     breaks: 'E2',
   },
