@@ -15,7 +15,7 @@ for (const file of testFiles()) {
     for (const [, ids] of (title ?? '').matchAll(/\[((?:[A-Z]\d+)(?:, ?[A-Z]\d+)*)\]/g)) {
       for (const id of ids.split(/, ?/)) {
         if (titles.has(id)) titles.get(id).push(`${file}: ${title}`)
-        else if (/^[ACMLKRQEXV]\d/.test(id)) unknown.add(`${id} in ${file}`)
+        else if (/^[ABCEKLMQRSVX]\d/.test(id)) unknown.add(`${id} in ${file}`)
       }
     }
   }

@@ -8,7 +8,7 @@ import { billedResults, readRange, type RunnerParts } from './runner.ts'
 
 export interface AssemblyParts extends Pick<
   RunnerParts,
-  'store' | 'files' | 'maxLineBytes' | 'rowsOf' | 'isDelivered' | 'running' | 'clock'
+  'store' | 'files' | 'rowsOf' | 'isDelivered' | 'running' | 'clock'
 > {
   readonly spool: Spool
 }
@@ -26,8 +26,8 @@ const unanswered: Readonly<Record<BatchEnding, { readonly code: string; readonly
   cancelled: { code: 'batch_cancelled', message: 'This request was not executed, because the batch was cancelled.' },
 }
 
-/** Writes the output file and the error file of a batch, which no process runs any more. */
-export async function assemble(parts: AssemblyParts, batch: ClaimedBatch): Promise<BatchEnd> {
+/** Writes the output file and the error file of a batch, which no process runs any more. Throws when it is to stop. */
+export async function assemble(parts: AssemblyParts, batch: ClaimedBatch, stop: AbortSignal): Promise<BatchEnd> {
   const { store, spool, clock } = parts
   const ending = batch.ending ?? 'failed'
   // What a process writes that lost its claim without noticing is refused from now on.
@@ -38,6 +38,7 @@ export async function assemble(parts: AssemblyParts, batch: ClaimedBatch): Promi
   const failures = new Map<string, FailureKind>()
   try {
     for await (const range of rangesOf(parts, batch.id)) {
+      stop.throwIfAborted()
       for (const line of await resultLines(parts, batch, range, ending)) {
         const { code, body } = line
         counts.total++
@@ -99,7 +100,7 @@ async function resultLines(
   return lines.map(({ number, bytes }) => {
     const found = final.get(number)
     if (found) return toLine(found)
-    const { customId } = readLine(bytes ?? Buffer.alloc(0), batch.endpoint)
+    const { customId } = readLine(bytes, batch.endpoint)
     const error = unanswered[ending]
     const body = unansweredLine({ batchId: batch.id, line: number, customId }, error)
     return { line: number, code: error.code, body }

@@ -188,10 +188,15 @@ export interface LineStore {
   clearLines(batch: ClaimedBatch): Promise<boolean>
   /** The results of these lines, in order. */
   results(batchId: string, range: LineRange): Promise<readonly (LineResult & { readonly body: string })[]>
-  /** For each result, whether it was written: not if the range has been claimed again. */
-  writeResults(results: readonly WrittenResult[], at: number): Promise<readonly boolean[]>
-  /** A stored result becomes final, if it is of the same request. */
-  completeResults(results: readonly Pick<WrittenResult, 'range' | 'line' | 'requestId'>[], at: number): Promise<void>
+  /**
+   * Writes results, and makes stored ones final if they are of the same request. For each written result, whether it was: not if
+   * the range has been claimed again.
+   */
+  writeResults(
+    results: readonly WrittenResult[],
+    stored: readonly Pick<WrittenResult, 'range' | 'line' | 'requestId'>[],
+    at: number,
+  ): Promise<readonly boolean[]>
 }
 
 /**

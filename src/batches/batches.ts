@@ -1,15 +1,25 @@
 import { randomBytes } from 'node:crypto'
+import type { Readable } from 'node:stream'
 import { ApiError } from '../shared/errors.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import { assemble, type AssemblyParts } from './assemble.ts'
-import type { Batch, BatchErrors, BatchProgress, BatchStore, ClaimedBatch, LineRange } from './batch-store.ts'
+import type {
+  Batch,
+  BatchError,
+  BatchErrors,
+  BatchProgress,
+  BatchStore,
+  ClaimedBatch,
+  LineRange,
+} from './batch-store.ts'
 import { pathBelowV1, fileLines } from './lines.ts'
 import { openPoll } from './poll.ts'
 import { linePaceOf, RECENT_MS, type LinePace } from './line-pace.ts'
-import { openRunner, type RunnerParts } from './runner.ts'
+import { openRunner, withoutCaller, type RunnerParts } from './runner.ts'
 import { validateLines } from './validate.ts'
 
 export interface BatchesParts extends RunnerParts, AssemblyParts {
+  readonly maxLineBytes: number
   readonly maxLines: number
   readonly maxQueuedLines: number
   readonly retentionDays: number
@@ -97,29 +107,28 @@ export function openBatches(parts: BatchesParts): Batches {
   }
 
   async function step(batch: ClaimedBatch): Promise<void> {
+    const isExpired = batch.expiresAt <= clock.now()
     if (batch.endedAt !== null) {
       while (await store.clearLines(batch)) stopping.signal.throwIfAborted()
-    } else if (batch.state === 'validating') {
+    } else if (batch.state === 'validating' && !isExpired) {
       await validate(batch)
       runner.wake()
-    } else if (batch.state === 'in_progress') {
-      const isExpired = batch.expiresAt <= clock.now()
+    } else if (batch.state === 'validating' || batch.state === 'in_progress') {
       await store.finalizeBatch(batch.id, isExpired ? 'expired' : 'completed', null, clock.now())
     } else {
-      // It was cancelled before its lines were known.
+      // It was cancelled or expired before its lines were known.
       if (batch.inProgressAt === null) await store.clearRanges(batch)
-      await store.endBatch(batch, await assemble(parts, batch))
+      await store.endBatch(batch, await assemble(parts, batch, stopping.signal))
     }
   }
 
   async function validate(batch: ClaimedBatch): Promise<void> {
     await store.clearRanges(batch)
     const caller = await parts.callerOf(batch)
-    if (!caller) {
-      return fail(batch, 'invalid_api_key', 'The API key that created the batch has been revoked or has expired.')
-    }
-    const file = await files.file(batch.workspaceId, batch.inputFileId)
-    const lines = fileLines(await files.read(file, 0, file.bytes), { number: 1, start: 0 }, parts.maxLineBytes)
+    if (!caller) return fail(batch, withoutCaller)
+    const content = await contentOf(batch)
+    if (!content) return fail(batch, withoutContent)
+    const lines = fileLines(content, { number: 1, start: 0 }, parts.maxLineBytes)
     let found: LineRange[] = []
     const add = async (): Promise<void> => {
       await store.addRanges(batch, found)
@@ -140,11 +149,21 @@ export function openBatches(parts: BatchesParts): Batches {
     if (await store.beginBatch(batch, checked.lines, parts.maxQueuedLines, clock.now())) return
     // Or it has been cancelled.
     if (!(await store.renewBatch(batch, clock.now() + LEASE_MS))) return
-    await fail(batch, 'quota_exceeded', tooManyLines(parts.maxQueuedLines))
+    await fail(batch, { code: 'quota_exceeded', message: tooManyLines(parts.maxQueuedLines), param: null })
   }
 
-  const fail = (batch: ClaimedBatch, code: string, message: string): Promise<void> =>
-    failWith(batch, { count: 1, data: [{ code, message, param: null }] })
+  /** undefined if there is none. */
+  async function contentOf({ workspaceId, inputFileId }: Batch): Promise<Readable | undefined> {
+    try {
+      const file = await files.file(workspaceId, inputFileId)
+      return await files.read(file, 0, file.bytes)
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'not_found') return undefined
+      throw error
+    }
+  }
+
+  const fail = (batch: ClaimedBatch, error: BatchError): Promise<void> => failWith(batch, { count: 1, data: [error] })
 
   /** Nothing was run, so there are no files. */
   async function failWith(batch: ClaimedBatch, errors: BatchErrors): Promise<void> {
@@ -227,6 +246,12 @@ export function openBatches(parts: BatchesParts): Batches {
       await steps.close()
     },
   }
+}
+
+const withoutContent: BatchError = {
+  code: 'not_found',
+  message: 'The content of the input file is missing. Upload it again.',
+  param: 'input_file_id',
 }
 
 function tooManyLines(most: number): string {

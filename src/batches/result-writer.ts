@@ -1,7 +1,7 @@
 import type { Clock } from '../shared/clock.ts'
 import type { BatchStore, WrittenResult } from './batch-store.ts'
 
-/** Writes the results of lines that end at about the same time in one transaction. */
+/** Writes what happens to lines at about the same time in one transaction. */
 export interface ResultWriter {
   /** Resolves when the result is durable. False: the range has been claimed again, and nothing was written. */
   write(result: WrittenResult): Promise<boolean>
@@ -13,44 +13,46 @@ const MAX_AT_ONCE = 100
 
 interface Waiting {
   readonly result: WrittenResult
+  readonly isStored: boolean
   resolve(isWritten: boolean): void
   reject(error: unknown): void
 }
 
-export function resultWriter(store: Pick<BatchStore, 'writeResults' | 'completeResults'>, clock: Clock): ResultWriter {
-  const writing = inTurn((results) => store.writeResults(results, clock.now()))
-  const completing = inTurn(async (results) => {
-    await store.completeResults(results, clock.now())
-    return results.map(() => true)
-  })
-  return { write: writing, complete: async (result) => void (await completing(result)) }
-}
-
-/** While one transaction runs, the next one collects. */
-function inTurn(
-  write: (results: readonly WrittenResult[]) => Promise<readonly boolean[]>,
-): (result: WrittenResult) => Promise<boolean> {
+export function resultWriter(store: Pick<BatchStore, 'writeResults'>, clock: Clock): ResultWriter {
   let waiting: Waiting[] = []
   let isWriting = false
 
+  /** While one transaction runs, the next one collects. */
   async function writeAll(): Promise<void> {
     isWriting = true
     while (waiting.length > 0) {
       const group = waiting.slice(0, MAX_AT_ONCE)
       waiting = waiting.slice(MAX_AT_ONCE)
-      try {
-        const written = await write(group.map(({ result }) => result))
-        for (const [index, { resolve }] of group.entries()) resolve(written[index] ?? false)
-      } catch (error) {
-        for (const { reject } of group) reject(error)
-      }
+      await writeGroup(group)
     }
     isWriting = false
   }
 
-  return (result) =>
+  async function writeGroup(group: readonly Waiting[]): Promise<void> {
+    const { stored = [], fresh = [] } = Object.groupBy(group, ({ isStored }) => (isStored ? 'stored' : 'fresh'))
+    const resultsOf = (some: readonly Waiting[]): readonly WrittenResult[] => some.map(({ result }) => result)
+    try {
+      const written = await store.writeResults(resultsOf(fresh), resultsOf(stored), clock.now())
+      for (const [index, { resolve }] of fresh.entries()) resolve(written[index] ?? false)
+      for (const { resolve } of stored) resolve(true)
+    } catch (error) {
+      for (const { reject } of group) reject(error)
+    }
+  }
+
+  const add = (result: WrittenResult, isStored: boolean): Promise<boolean> =>
     new Promise((resolve, reject) => {
-      waiting.push({ result, resolve, reject })
+      waiting.push({ result, isStored, resolve, reject })
       if (!isWriting) void writeAll()
     })
+
+  return {
+    write: (result) => add(result, false),
+    complete: async (result) => void (await add(result, true)),
+  }
 }

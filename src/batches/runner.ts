@@ -1,9 +1,9 @@
 import type { RequestRow } from '../ledger/rows.ts'
 import type { AlarmClock } from '../shared/clock.ts'
 import type { Caller } from '../workspaces/workspace.ts'
-import type { Batch, BatchStore, ClaimedRange, LineResult } from './batch-store.ts'
+import type { Batch, BatchError, BatchPause, BatchStore, ClaimedRange, LineRange, LineResult } from './batch-store.ts'
 import type { BatchFiles } from './files.ts'
-import { fileLines, type FileLine } from './lines.ts'
+import { fileLines } from './lines.ts'
 import { openPoll } from './poll.ts'
 import { runLine, type LineEnd, type LineParts, type RunningLine } from './run-line.ts'
 
@@ -13,7 +13,6 @@ export interface RunnerParts extends LineParts {
   readonly clock: AlarmClock
   /** The lines of a workspace that all processes together run at a time. */
   readonly maxInFlight: number
-  readonly maxLineBytes: number
   /** The caller that created the batch; undefined if its key does not work any more. */
   callerOf(batch: Batch): Promise<Caller | undefined>
   /** Which of these requests have rows. Waits for the rows of this process. */
@@ -35,11 +34,19 @@ export interface Runner {
   close(): Promise<void>
 }
 
+export const withoutCaller: BatchError = {
+  code: 'invalid_api_key',
+  message: 'The API key that created the batch has been revoked or has expired.',
+  param: null,
+}
+
 const RENEW_MS = 1000
 const LEASE_MS = 10_000
 /** How long a batch is paused before one line is tried again. */
 const PAUSE_MS = 5000
 const MAX_RANGES = 64
+/** Lines are in memory while their range runs, and a range with one long line has 20 MiB. */
+const MAX_RANGE_BYTES = 64 * 2 ** 20
 const MAX_BATCHES = 1000
 
 interface HeldRange {
@@ -91,9 +98,13 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       isStoreUp = false
       failed(error as Error)
     }
+    letWaiting()
   }
 
-  const mayClaim = (): boolean => !isClosed && !parts.isDraining() && held.size < MAX_RANGES
+  function mayClaim(): boolean {
+    const bytes = [...held].reduce((sum, { range }) => sum + range.byteEnd - range.byteStart, 0)
+    return !isClosed && !parts.isDraining() && held.size < MAX_RANGES && bytes < MAX_RANGE_BYTES
+  }
 
   /** True while lines are run or could be. */
   async function claimAll(): Promise<boolean> {
@@ -137,15 +148,18 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       isStarting: true,
     }
     held.add(one)
-    void runRange(one)
-      .catch((error: Error) => failed(error))
-      .finally(() => {
-        one.isStarting = false
-        held.delete(one)
-        ended.resolve()
-        claims.wake()
-        if (![...held].some((it) => it.batch.id === batch.id)) left()
-      })
+    void runHeld(one).then(ended.resolve)
+  }
+
+  async function runHeld(one: HeldRange): Promise<void> {
+    const isOver = await runRange(one).then(
+      () => true,
+      (error: Error) => failed(error),
+    )
+    held.delete(one)
+    // After a failure, the next poll claims the range again.
+    if (isOver) claims.wake()
+    if (![...held].some(({ batch }) => batch.id === one.batch.id)) left()
   }
 
   async function runRange(one: HeldRange): Promise<void> {
@@ -155,16 +169,20 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       const caller = await parts.callerOf(batch)
       if (!caller) return await endWithoutCaller(batch)
       const final = await finalLines(range)
+      const lines = await readRange(parts, batch, range).catch(async (error: unknown) => {
+        await pause(batch, { code: 'service_unavailable', message: 'The input file cannot be read now.' })
+        throw error
+      })
+      const left = lines.filter(({ number }) => !final.has(number))
       const ends: Promise<LineEnd>[] = []
-      for (const { number, bytes } of await readRange(parts, batch, range)) {
-        if (final.has(number) || !bytes) continue
+      for (const { number, bytes } of left) {
         if (!(await mayBegin(one))) break
         ends.push(begin({ ...one, caller, number, bytes }))
       }
       one.isStarting = false
       claims.wake()
       const all = await Promise.all(ends)
-      isDone = !stop.signal.aborted && all.every((end) => end === 'final')
+      isDone = !stop.signal.aborted && all.length === left.length && all.every((end) => end === 'final')
     } finally {
       one.isStarting = false
       await (isDone ? store.endRange(range) : store.releaseRange(range)).catch(failed)
@@ -176,11 +194,15 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
   /** Waits until another line of the workspace may run. False: the range has been stopped. */
   async function mayBegin({ batch, stop }: HeldRange): Promise<boolean> {
     while (!stop.signal.aborted && mustWait(batch.workspaceId)) {
-      const woken = Promise.withResolvers<void>()
-      waiting.push(woken.resolve)
-      await Promise.race([woken.promise, parts.sleep(RENEW_MS, stop.signal).catch(() => {})])
+      await new Promise<void>((resolve) => waiting.push(resolve))
     }
     return !stop.signal.aborted && !parts.isDraining()
+  }
+
+  function letWaiting(): void {
+    const woken = waiting
+    waiting = []
+    for (const wakeUp of woken) wakeUp()
   }
 
   async function begin(line: RunningLine): Promise<LineEnd> {
@@ -191,19 +213,20 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       const end = await runLine(parts, line)
       if (end === 'final' && batch.pause) await resume(batch)
       if (typeof end === 'string') return end
-      const { code, message } = end
       stop.abort(end)
-      const now = clock.now()
-      await store.pauseBatch(batch.id, { code, message, since: now }, now + PAUSE_MS).catch(failed)
+      await pause(batch, { code: end.code, message: end.message })
       return end
     } finally {
       const left = lines(workspaceId) - 1
       if (left === 0) inFlight.delete(workspaceId)
       else inFlight.set(workspaceId, left)
-      const woken = waiting
-      waiting = []
-      for (const wakeUp of woken) wakeUp()
+      letWaiting()
     }
+  }
+
+  async function pause({ id }: Batch, reason: Omit<BatchPause, 'since'>): Promise<void> {
+    const now = clock.now()
+    await store.pauseBatch(id, { ...reason, since: now }, now + PAUSE_MS).catch(failed)
   }
 
   async function resume(batch: Batch): Promise<void> {
@@ -211,9 +234,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
   }
 
   async function endWithoutCaller({ id }: Batch): Promise<void> {
-    const message = 'The API key that created the batch has been revoked or has expired.'
-    const errors = { count: 1, data: [{ code: 'invalid_api_key', message, param: null }] }
-    await store.finalizeBatch(id, 'failed', errors, clock.now())
+    await store.finalizeBatch(id, 'failed', { count: 1, data: [withoutCaller] }, clock.now())
   }
 
   /** The lines that have a final result. An answer that an earlier process kept is final if it was billed, or may be. */
@@ -222,10 +243,8 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     const kept = results.filter(({ state }) => state === 'stored')
     const billed = await billedResults(parts, kept)
     if (billed.length > 0) {
-      await store.completeResults(
-        billed.map((it) => ({ ...it, range })),
-        clock.now(),
-      )
+      const stored = billed.map((it) => ({ ...it, range }))
+      await store.writeResults([], stored, clock.now())
     }
     return new Set([...results.filter(({ state }) => state !== 'stored'), ...billed].map(({ line }) => line))
   }
@@ -239,6 +258,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       await claims.close()
       const ending = [...held]
       for (const { stop } of ending) stop.abort(new Error('the service stops'))
+      letWaiting()
       const timeUp = Promise.withResolvers<void>()
       const stopAlarm = clock.after(parts.leftMs(), timeUp.resolve)
       const allEnded = Promise.all(ending.map(({ ended }) => ended))
@@ -250,15 +270,16 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
   }
 }
 
-/** The lines of a range. It is small. */
+/** The lines of a range. It is small, and its lines have been checked. */
 export async function readRange(
-  { files, maxLineBytes }: Pick<RunnerParts, 'files' | 'maxLineBytes'>,
+  { files }: Pick<RunnerParts, 'files'>,
   { workspaceId, inputFileId }: Pick<Batch, 'workspaceId' | 'inputFileId'>,
-  { byteStart, byteEnd, firstLine }: ClaimedRange | Omit<ClaimedRange, 'batchId' | 'claims'>,
-): Promise<readonly FileLine[]> {
+  { byteStart, byteEnd, firstLine }: LineRange,
+): Promise<readonly { readonly number: number; readonly bytes: Buffer }[]> {
   const file = await files.file(workspaceId, inputFileId)
   const stream = await files.read(file, byteStart, byteEnd)
-  return Array.fromAsync(fileLines(stream, { number: firstLine, start: byteStart }, maxLineBytes))
+  const lines = await Array.fromAsync(fileLines(stream, { number: firstLine, start: byteStart }, Infinity))
+  return lines.map(({ number, bytes = Buffer.alloc(0) }) => ({ number, bytes }))
 }
 
 /**

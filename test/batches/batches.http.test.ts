@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { chatLine, linesIn, reached, sdkOf, submit } from '../support/batches.ts'
 import { sharedStage } from '../support/shared-stage.ts'
-import { eventually, gate } from '../support/waiting.ts'
+import { eventually, gate, type Gate } from '../support/waiting.ts'
 
 async function stage(t: TestContext, options = {}) {
   const { weir, engine } = await sharedStage(t, options)
@@ -47,7 +47,7 @@ describe('a batch', () => {
     await assert.rejects(client.batches.cancel(batch.id), { status: 409 })
   })
 
-  it('names every bad line and runs none', async (t) => {
+  it('[B3] names every bad line and runs none', async (t) => {
     const { client, weir, engine } = await stage(t)
     const { id } = await submit(client, [
       chatLine('good'),
@@ -173,6 +173,38 @@ describe('a batch', () => {
     assert.equal(row?.tier, 'batch')
     assert.equal(row.amount, BigInt(row.inputTokens) * 1_000_000n + BigInt(row.outputTokens) * 2_000_000n)
     assert.ok(engine.calls.length >= 3)
+  })
+
+  it('[B1] never makes an online request wait for a line that started after it arrived', async (t) => {
+    const batchLimits = { preempt: false, reserve_concurrent: 0 }
+    const { client, engine, weir } = await stage(t, { limits: { max_concurrent_requests: 2, batch: batchLimits } })
+    const running = { lines: [] as Gate[], online: [] as Gate[] }
+    engine.script = ({ rawBody }) => {
+      const held = gate()
+      running[rawBody.includes('Question') ? 'lines' : 'online'].push(held)
+      return { hold: { afterTokens: 0, until: held.opened } }
+    }
+    const { id } = await submit(
+      client,
+      Array.from({ length: 9 }, (_, index) => chatLine(index)),
+    )
+    await engine.arrived(2)
+    for (let calls = 2; calls < 8; calls += 2) {
+      const answer = weir.chat({})
+      await eventually('the online request waits', async () => {
+        const { data } = (await (await weir.call('/queue/status')).json()) as { data: { queue_depth: number }[] }
+        return data[0]?.queue_depth === 1
+      })
+      running.lines.shift()!.open()
+      await engine.arrived(calls + 1)
+      assert.equal(running.online.length, 1, 'the online request has the place, and no line')
+      running.online.shift()!.open()
+      assert.equal((await answer).status, 200)
+      await engine.arrived(calls + 2)
+    }
+    engine.script = {}
+    for (const line of running.lines) line.open()
+    await reached(client, id, 'completed')
   })
 
   it('is cancelled at once while a line waits again that gave way to an online request', async (t) => {

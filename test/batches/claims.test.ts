@@ -73,12 +73,38 @@ for (const adapter of storeAdapters) {
       const [range] = ranges
       await stores[0].writeResults(
         [result(range!, range!.firstLine, 'failed'), result(range!, range!.firstLine + 1, 'stored')],
+        [],
         9,
       )
       assert.equal(await claim(stores[1], two, 10), undefined, 'a stored answer is not final')
       assert.ok(await claim(stores[1], two, 11))
       assert.equal(await claim(stores[1], two, 11), undefined)
       assert.ok(await claim(stores[1], two, 11, 500), 'leases that ended do not count')
+    })
+
+    it('have a result for a line once: that of the last claim, and final results stay', async () => {
+      const [store, other] = stores
+      await store.freeClaims()
+      const batch = await batchWith('ws_1', 1)
+      const lost = (await claim(store, batch, 9)) ?? assert.fail()
+      const range = (await claim(other, batch, 9, 500)) ?? assert.fail()
+      assert.deepEqual(await store.writeResults([result(lost, 1, 'failed')], [], 9), [false])
+      const first = [result(range, 1, 'failed'), result(range, 2, 'stored'), result(range, 3, 'stored')]
+      assert.deepEqual(await other.writeResults(first, [], 9), [true, true, true])
+      const again = { ...result(range, 2, 'stored'), requestId: 'r-2-again' }
+      const late = [result(range, 1, 'stored'), again]
+      assert.deepEqual(await other.writeResults(late, [result(range, 2, 'stored'), result(range, 3, 'stored')], 9), [
+        false,
+        true,
+      ])
+      assert.deepEqual(
+        (await store.results(batch.id, range)).map((it) => [it.line, it.state, it.requestId]),
+        [
+          [1, 'failed', 'r-1'],
+          [2, 'stored', 'r-2-again'],
+          [3, 'completed', 'r-3'],
+        ],
+      )
     })
 
     it('are claimed one at a time if one has more lines than may be in flight', async () => {

@@ -14,7 +14,7 @@ const LINES_PER_KILL = 50
 const lines = linesToKill(300)
 
 describe('a batch whose service is killed again and again', () => {
-  it('has every line once in its files, and a row for each answer', async (t) => {
+  it('[B2] has every line once in its files, and a row for each answer', async (t) => {
     const engine = await meteredEngine(t, LINES_PER_KILL)
     const limits = { max_concurrent_requests: 16 }
     const service = await weirProcess(stageConfig([engine.url], { limits }))

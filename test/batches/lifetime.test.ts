@@ -7,7 +7,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBatches } from '../../src/batches/batches.ts'
 import type { Batch } from '../../src/batches/batch-store.ts'
-import { openBatchFiles } from '../../src/batches/files.ts'
+import { openBatchFiles, type BatchFiles } from '../../src/batches/files.ts'
 import { resultWriter } from '../../src/batches/result-writer.ts'
 import type { Job } from '../../src/engines/job.ts'
 import { storedOnDisk } from '../../src/server/files/stored-on-disk.ts'
@@ -19,7 +19,7 @@ import { openStoreHere } from '../../src/store/open.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
 import { chatLine, type BatchLine } from '../support/batches.ts'
 import { roomyDisk } from '../support/roomy-disk.ts'
-import { eventually } from '../support/waiting.ts'
+import { eventually, gate } from '../support/waiting.ts'
 
 const DAY_MS = 86_400_000
 const RETENTION_DAYS = 3
@@ -31,7 +31,7 @@ async function stage(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-lifetime-'))
   const store = await openStoreHere({ dataDir, exclusive: false })
   await store.createWorkspace({ id: 'ws_1', name: 'acme', requestsPerMinute: null, createdAt: 1 })
-  const state = { now: Date.UTC(2026, 0) }
+  const state = { now: Date.UTC(2026, 0), isStorageAway: false, beforeSpooling: async (): Promise<void> => {} }
   const clock = {
     ...systemClock,
     now: () => state.now,
@@ -42,7 +42,15 @@ async function stage(t: TestContext) {
   const disk = roomyDisk()
   const folder = join(dataDir, 'batches')
   const quota = { maxFiles: 100, maxStoredBytes: 1e9, retentionDays: RETENTION_DAYS }
-  const files = openBatchFiles({ store, storage: storedOnDisk(folder, disk), clock, failed, ...quota })
+  const stored = openBatchFiles({ store, storage: storedOnDisk(folder, disk), clock, failed, ...quota })
+  const files: BatchFiles = {
+    ...stored,
+    async read(...part) {
+      if (state.isStorageAway) throw new Error('the file storage is away')
+      return stored.read(...part)
+    },
+  }
+  const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: 1e9, disk })
   const whole = { kind: 'whole', read: async () => ({ render: () => ANSWER }) }
   const batches = openBatches({
     store,
@@ -50,7 +58,12 @@ async function stage(t: TestContext) {
     files,
     clock,
     failed,
-    spool: openSpool({ folder: join(dataDir, 'spool'), maxBytes: 1e9, disk }),
+    spool: {
+      async open(owner) {
+        await state.beforeSpooling()
+        return spool.open(owner)
+      },
+    },
     endpoints: {
       urls: ['/v1/chat/completions'],
       check: async () => {},
@@ -105,7 +118,8 @@ async function stage(t: TestContext) {
   }
 
   async function linesOf(fileId: string | null): Promise<readonly BatchLine[]> {
-    const file = await files.file('ws_1', fileId ?? '')
+    if (fileId === null) return []
+    const file = await files.file('ws_1', fileId)
     const all = await text(await files.read(file, 0, file.bytes))
     return all
       .trimEnd()
@@ -113,7 +127,7 @@ async function stage(t: TestContext) {
       .map((line) => JSON.parse(line) as BatchLine)
   }
 
-  return { state, store, files, batches, folder, submit, reached, linesOf }
+  return { state, failures, store, files, batches, folder, submit, reached, linesOf }
 }
 
 describe('a batch and time', () => {
@@ -135,6 +149,52 @@ describe('a batch and time', () => {
       (await linesOf(batch.errorFileId)).map((it) => [it.custom_id, it.response, it.error?.code]),
       [['waits', null, 'batch_expired']],
     )
+  })
+
+  it('expires also if its input file could not be read', async (t) => {
+    const { state, failures, submit, reached, linesOf } = await stage(t)
+    state.isStorageAway = true
+    const { id, expiresAt } = await submit('a')
+    await eventually('it was tried', () => failures.length > 0)
+    state.now = expiresAt
+    const batch = await reached(id, ({ endedAt }) => endedAt !== null)
+    assert.deepEqual([batch.state, batch.counts.total], ['expired', 0])
+    assert.deepEqual(await linesOf(batch.errorFileId), [])
+    failures.length = 0
+  })
+
+  it('fails if the content of its input file is missing', async (t) => {
+    const { folder, submit, reached, batches } = await stage(t)
+    const first = await submit('a')
+    await reached(first.id, ({ endedAt }) => endedAt !== null)
+    rmSync(join(folder, first.inputFileId))
+    const { inputFileId } = first
+    const { id } = await batches.create(caller, { inputFileId, endpoint: '/v1/chat/completions', metadata: null })
+    const batch = await reached(id, ({ endedAt }) => endedAt !== null)
+    assert.equal(batch.state, 'failed')
+    assert.deepEqual(batch.errors?.data, [
+      {
+        code: 'not_found',
+        message: 'The content of the input file is missing. Upload it again.',
+        param: 'input_file_id',
+      },
+    ])
+  })
+
+  it('whose results are being written is left to the next process when the service stops', async (t) => {
+    const { state, batches, files, store, submit } = await stage(t)
+    const [reached, going] = [gate(), gate()]
+    state.beforeSpooling = async () => {
+      reached.open()
+      await going.opened
+    }
+    const { id } = await submit('a')
+    await reached.opened
+    const closing = batches.close()
+    going.open()
+    await closing
+    const claimed = await store.claimBatch(files.place, state.now, state.now + 1)
+    assert.deepEqual([claimed?.id, claimed?.state], [id, 'finalizing'])
   })
 
   it('is kept for a time after its end, and so are its files', async (t) => {

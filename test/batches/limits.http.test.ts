@@ -13,22 +13,24 @@ const LONG_MS = 60_000
 
 describe('a batch of a workspace', () => {
   it('pauses at the spend limit with a reason, and resumes when the limit is raised', async (t) => {
-    const { weir } = await sharedStage(t)
+    const { weir, engine } = await sharedStage(t)
     const client = sdkOf(weir)
+    const held = gate()
+    engine.script = ({ rawBody }) =>
+      rawBody.includes('Question held') ? { hold: { afterTokens: 0, until: held.opened } } : {}
     const limit = (amount: string) =>
       weir.admin('PATCH', `/admin/v1/workspaces/${weir.workspace}`, { spend_limit: amount, spend_limit_kind: 'hard' })
     assert.equal((await limit('0.0000001')).status, 200)
-    const { id } = await submit(client, [chatLine('a'), chatLine('b')])
-    await eventually(
-      'it is paused',
-      async () =>
-        ((await client.batches.retrieve(id)) as { paused?: { code: string } }).paused?.code === 'spend_limit_exceeded',
-      LONG_MS,
-    )
+    const { id } = await submit(client, [chatLine('a'), chatLine('held')])
+    const pausedBy = async (): Promise<string | undefined> =>
+      ((await client.batches.retrieve(id)) as { paused?: { code: string } }).paused?.code
+    await eventually('it is paused', async () => (await pausedBy()) === 'spend_limit_exceeded', LONG_MS)
     assert.deepEqual(await weir.ledger(), [])
     await limit('100')
+    await eventually('it goes on', async () => (await pausedBy()) === undefined, LONG_MS)
+    assert.equal((await client.batches.retrieve(id)).status, 'in_progress')
+    held.open()
     const batch = await reached(client, id, 'completed')
-    assert.equal((batch as { paused?: unknown }).paused, null)
     assert.equal(batch.request_counts?.completed, 2)
   })
 

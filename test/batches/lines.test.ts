@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
 import { fileLines, type FileLine } from '../../src/batches/lines.ts'
+import { lineReply } from '../../src/batches/line-reply.ts'
 import { validateLines } from '../../src/batches/validate.ts'
 import type { LineRange } from '../../src/batches/batch-store.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
@@ -118,5 +119,22 @@ describe('the check of a file', () => {
     assert.equal(checked.errors.data[0].line, 101)
     const empty = await validateLines(file([]), '/v1/chat/completions', { ...parts, found })
     assert.ok('errors' in empty)
+  })
+})
+
+describe('a line whose range stops', () => {
+  it('gives up while it waits for its turn, and goes on while an engine has it', () => {
+    for (const isWaiting of [true, false]) {
+      const stop = new AbortController()
+      const reply = lineReply('request', 'ws', byteBudget(1e9), stop.signal)
+      let hasLeft = false
+      reply.onGone(() => void (hasLeft = true))
+      if (!isWaiting) reply.setWaiting(false)
+      stop.abort()
+      assert.deepEqual([reply.isGone, hasLeft], [isWaiting, isWaiting])
+      // A line that gave way to an online request waits again.
+      reply.setWaiting(true)
+      assert.equal(reply.isGone, true)
+    }
   })
 })

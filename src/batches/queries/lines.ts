@@ -31,6 +31,16 @@ export function lineQueries(database: Database): LineStore {
       ORDER BY first_line LIMIT 1 ${skipLocked}
     ) RETURNING batch_id, first_line, lines, byte_start, byte_end, claims`
 
+  /** A result that is final stays. */
+  const writeResult = `INSERT INTO batch_results (batch_id, line, state, request_id, owner, error_code, ended_at, body)
+    SELECT batch_id, ?, ?, ?, ?, ?, ?, ?
+    FROM (
+      SELECT batch_id FROM batch_ranges WHERE batch_id = ? AND first_line = ? AND claims = ? ${forShare}
+    ) AS claimed WHERE true ON CONFLICT (batch_id, line) DO UPDATE SET state = excluded.state, request_id = excluded.request_id,
+      owner = excluded.owner, error_code = excluded.error_code, ended_at = excluded.ended_at, body = excluded.body
+    WHERE batch_results.state = 'stored'
+    RETURNING line`
+
   return {
     clearRanges: async ({ id, claims }) => {
       await transacted(
@@ -127,19 +137,12 @@ export function lineQueries(database: Database): LineStore {
       )
       return rows.map(toResult)
     },
-    async writeResults(results, at) {
+    async writeResults(results, stored, at) {
       const written = await transacted(
         database,
         ...results.map(({ range, line, state, requestId, owner, errorCode, body }) =>
           query(
-            `INSERT INTO batch_results (batch_id, line, state, request_id, owner, error_code, ended_at, body)
-             SELECT batch_id, ?, ?, ?, ?, ?, ?, ?
-             FROM (
-               SELECT batch_id FROM batch_ranges WHERE batch_id = ? AND first_line = ? AND claims = ? ${forShare}
-             ) AS claimed WHERE true ON CONFLICT (batch_id, line) DO UPDATE SET state = excluded.state, request_id = excluded.request_id,
-               owner = excluded.owner, error_code = excluded.error_code, ended_at = excluded.ended_at, body = excluded.body
-             WHERE batch_results.state = 'stored'
-             RETURNING line`,
+            writeResult,
             line,
             state,
             requestId,
@@ -152,18 +155,13 @@ export function lineQueries(database: Database): LineStore {
             range.claims,
           ),
         ),
-      )
-      return written.map(({ length }) => length === 1)
-    },
-    completeResults: async (results, at) => {
-      await transacted(
-        database,
         commandForEach(
           `UPDATE batch_results SET state = 'completed', ended_at = ?
            WHERE batch_id = ? AND line = ? AND request_id = ? AND state = 'stored'`,
-          results.map(({ range, line, requestId }) => [at, range.batchId, line, requestId]),
+          stored.map(({ range, line, requestId }) => [at, range.batchId, line, requestId]),
         ),
       )
+      return results.map((_, index) => written[index]?.length === 1)
     },
   }
 }
