@@ -3,6 +3,7 @@ import type { AlarmClock } from '../shared/clock.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import type { Batch, BatchError, BatchPause, BatchStore, ClaimedRange, LineRange, LineResult } from './batch-store.ts'
 import type { BatchFiles } from './files.ts'
+import { inFlightLines } from './in-flight-lines.ts'
 import { fileLines } from './lines.ts'
 import { openPoll } from './poll.ts'
 import { runLine, type LineEnd, type LineParts, type RunningLine } from './run-line.ts'
@@ -63,9 +64,7 @@ interface HeldRange {
 export function openRunner(parts: RunnerParts, left: () => void): Runner {
   const { store, clock, maxInFlight, failed } = parts
   const held = new Set<HeldRange>()
-  const inFlight = new Map<string, number>()
-  /** Lines that wait until their workspace has fewer in flight. */
-  let waiting: (() => void)[] = []
+  const inFlight = inFlightLines()
   let isClosed = false
   let isStoreUp = true
   const claims = openPoll(clock, claimAll)
@@ -98,7 +97,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       isStoreUp = false
       failed(error as Error)
     }
-    letWaiting()
+    inFlight.wake()
   }
 
   function mayClaim(): boolean {
@@ -123,9 +122,9 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
   async function claimOne(): Promise<'claimed' | 'refused' | 'none'> {
     const starting = new Set([...held].filter(({ isStarting }) => isStarting).map(({ batch }) => batch.id))
     const runnable = await store.runnableBatches(parts.files.place, clock.now(), MAX_BATCHES)
-    const free = runnable.filter(({ id, workspaceId }) => !starting.has(id) && lines(workspaceId) < maxInFlight)
+    const free = runnable.filter(({ id, workspaceId }) => !starting.has(id) && inFlight.of(workspaceId) < maxInFlight)
     // The workspace that has the fewest lines here comes first; then the oldest batch.
-    const inOrder = free.toSorted((one, two) => lines(one.workspaceId) - lines(two.workspaceId))
+    const inOrder = free.toSorted((one, two) => inFlight.of(one.workspaceId) - inFlight.of(two.workspaceId))
     for (const [next] of Map.groupBy(inOrder, ({ workspaceId }) => workspaceId).values()) {
       const range = next && (await store.claimRange(next, maxInFlight, clock.now(), clock.now() + LEASE_MS))
       if (!range) continue
@@ -134,8 +133,6 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     }
     return runnable.length === 0 ? 'none' : 'refused'
   }
-
-  const lines = (workspaceId: string): number => inFlight.get(workspaceId) ?? 0
 
   function hold(batch: Batch, range: ClaimedRange): void {
     const ended = Promise.withResolvers<void>()
@@ -189,48 +186,32 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     }
   }
 
-  const mustWait = (workspaceId: string): boolean => !isStoreUp || lines(workspaceId) >= maxInFlight
+  const mustWait = (workspaceId: string): boolean => !isStoreUp || inFlight.of(workspaceId) >= maxInFlight
 
   /** Waits until another line of the workspace may run. False: the range has been stopped. */
   async function mayBegin({ batch, stop }: HeldRange): Promise<boolean> {
-    while (!stop.signal.aborted && mustWait(batch.workspaceId)) {
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    }
+    while (!stop.signal.aborted && mustWait(batch.workspaceId)) await inFlight.changed()
     return !stop.signal.aborted && !parts.isDraining()
-  }
-
-  function letWaiting(): void {
-    const woken = waiting
-    waiting = []
-    for (const wakeUp of woken) wakeUp()
   }
 
   async function begin(line: RunningLine): Promise<LineEnd> {
     const { batch, stop } = line
-    const { workspaceId } = batch
-    inFlight.set(workspaceId, lines(workspaceId) + 1)
+    inFlight.begin(batch.workspaceId)
     try {
       const end = await runLine(parts, line)
-      if (end === 'final' && batch.pause) await resume(batch)
+      if (end === 'final' && batch.pause) await store.resumeBatch(batch.id).catch(failed)
       if (typeof end === 'string') return end
       stop.abort(end)
       await pause(batch, { code: end.code, message: end.message })
       return end
     } finally {
-      const left = lines(workspaceId) - 1
-      if (left === 0) inFlight.delete(workspaceId)
-      else inFlight.set(workspaceId, left)
-      letWaiting()
+      inFlight.end(batch.workspaceId)
     }
   }
 
   async function pause({ id }: Batch, reason: Omit<BatchPause, 'since'>): Promise<void> {
     const now = clock.now()
     await store.pauseBatch(id, { ...reason, since: now }, now + PAUSE_MS).catch(failed)
-  }
-
-  async function resume(batch: Batch): Promise<void> {
-    await store.resumeBatch(batch.id).catch(failed)
   }
 
   async function endWithoutCaller({ id }: Batch): Promise<void> {
@@ -258,7 +239,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       await claims.close()
       const ending = [...held]
       for (const { stop } of ending) stop.abort(new Error('the service stops'))
-      letWaiting()
+      inFlight.wake()
       const timeUp = Promise.withResolvers<void>()
       const stopAlarm = clock.after(parts.leftMs(), timeUp.resolve)
       const allEnded = Promise.all(ending.map(({ ended }) => ended))
