@@ -29,8 +29,8 @@ export interface EngineReceiver {
 export type CallEnd =
   | { readonly kind: 'ended' }
   | { readonly kind: 'aborted' }
-  /** `started`: the receiver had begun to receive an answer. */
-  | { readonly kind: 'failed'; readonly error: ApiError; readonly started: boolean }
+  /** `started`: the receiver had begun to receive an answer. `isUnsent`: no engine has seen any of the request. */
+  | { readonly kind: 'failed'; readonly error: ApiError; readonly started: boolean; readonly isUnsent?: boolean }
 
 /** How much of a prompt was expected to be in the cache of an engine, as shares of the prompt. */
 export interface Placement {

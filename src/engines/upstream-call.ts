@@ -48,7 +48,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
 
   function finish(end: CallEnd): void {
     cancelDeadline()
-    resolve(end)
+    resolve(end.kind === 'failed' && sends === 0 ? { ...end, isUnsent: true } : end)
   }
 
   function stop(end: CallEnd): void {

@@ -5,7 +5,7 @@ import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { openCatalogInForce, type CatalogInForceParts } from '../../src/catalog/catalog-in-force.ts'
 import type { Model } from '../../src/catalog/model.ts'
 
-const catalogOf = (maxWaitMs: number, concurrent = 4): readonly Model[] =>
+const catalogOf = (maxWaitMs: number, concurrent = 4, engine: object = {}): readonly Model[] =>
   parseCatalog(
     JSON.stringify({
       models: [
@@ -14,7 +14,7 @@ const catalogOf = (maxWaitMs: number, concurrent = 4): readonly Model[] =>
           categories: ['llm'],
           context_length: 1000,
           serverless: {
-            engine: { kind: 'vllm', urls: ['http://127.0.0.1:1'] },
+            engine: { kind: 'vllm', urls: ['http://127.0.0.1:1'], ...engine },
             limits: { max_wait_ms: maxWaitMs, max_concurrent_requests: concurrent },
           },
         },
@@ -68,6 +68,16 @@ describe('a catalog that comes into force', () => {
   it('warns about a maximum wait that is longer than clients wait', async () => {
     const { happened } = await stage(240_001)
     assert.equal(happened.at(-1), 'warned of 240001')
+  })
+
+  it('is refused with workers if it has an engine that Weir starts', async () => {
+    const run = { command: ['serve'], port: 8101 }
+    const source = { file: undefined, read: () => catalogOf(1000, 4, { urls: null, run }) }
+    const parts = { source, processes: 2, changes: memoryChanges() } as unknown as CatalogInForceParts
+    await assert.rejects(
+      openCatalogInForce(parts),
+      /meta\/a: an engine with run needs a service of one process; start it/,
+    )
   })
 
   it('uses the limits that an operator sets, here or at another replica', async () => {

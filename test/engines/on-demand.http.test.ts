@@ -1,78 +1,16 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { freePort } from '../support/free-port.ts'
+import { isAlive, model, reached, removeNotes, say, stateOf } from '../support/on-demand-stage.ts'
 import { eventually } from '../support/waiting.ts'
-import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+import { modelEntry, startWeir } from '../support/weir.ts'
 import { BUSY_MACHINE_MS, weirProcess } from '../support/weir-process.ts'
 
-const program = fileURLToPath(new URL('../support/engine-program.ts', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'weir-on-demand-'))
-let files = 0
-
-/** A model whose engine Weir starts, and what its engine notes. */
-async function model(id: string, run: object = {}, env: Record<string, string> = {}, kind = 'llamacpp') {
-  const notesFile = join(folder, `notes-${++files}`)
-  const lines = (): readonly string[] => {
-    try {
-      return readFileSync(notesFile, 'utf8').split('\n').filter(Boolean)
-    } catch {
-      return []
-    }
-  }
-  return {
-    entry: modelEntry([], {
-      id,
-      aliases: [],
-      serverless: {
-        engine: {
-          kind,
-          model: 'm',
-          run: {
-            command: [process.execPath, program, '${PORT}'],
-            port: await freePort(),
-            env: { NOTES: notesFile, ...env },
-            ...run,
-          },
-        },
-        limits: { max_wait_ms: 120_000, max_concurrent_requests: 4 },
-      },
-    }) as { serverless: { engine: { run: { port: number } } } },
-    lines,
-    calls: () => lines().filter((line) => line.startsWith('call ')),
-    pids: () => lines().flatMap((line) => (line.startsWith('pid ') ? [Number(line.slice(4))] : [])),
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
-  } catch {
-    return false
-  }
-}
-
-const say = (weir: Pick<TestWeir, 'chat'>, id: string, content = 'Hi'): Promise<Response> =>
-  weir.chat({ model: id, messages: [{ role: 'user', content }] })
-
-async function stateOf(weir: TestWeir, lane: string): Promise<string | undefined> {
-  const answer = (await (await weir.admin('GET', '/admin/v1/engines')).json()) as {
-    data: { lane: string; on_demand: { state: string } | null }[]
-  }
-  return answer.data.find((it) => it.lane === lane)?.on_demand?.state
-}
-
-const reached = (weir: TestWeir, lane: string, state: string): Promise<void> =>
-  eventually(`${lane} is ${state}`, async () => (await stateOf(weir, lane)) === state, BUSY_MACHINE_MS)
-
 describe('engines on demand', () => {
-  after(() => rmSync(folder, { recursive: true, force: true }))
+  after(removeNotes)
 
   it('start with the first request, which waits; later ones find them there; all ends with the service', async () => {
     const one = await model('on/demand')

@@ -1,6 +1,20 @@
 /** Faults in how engines are watched, in what their refusals mean, and in requests with several calls. */
 export default [
   {
+    name: 'on-demand-port-is-free-until-the-engine-listens',
+    file: 'src/engines/on-demand/port.ts',
+    find: 'const release = await claim(port)',
+    replace: 'const release = ((): void => void claim) as (() => void) | undefined',
+    tests: ['engines/on-demand-failures.http'],
+  },
+  {
+    name: 'on-demand-crash-fails-what-it-never-had',
+    file: 'src/engines/on-demand/on-demand-engine.ts',
+    find: '!end.isUnsent',
+    replace: 'end.isUnsent',
+    tests: ['engines/on-demand-engine'],
+  },
+  {
     name: 'adapter-loads-at-the-same-time',
     file: 'src/engines/adapter-loads.ts',
     find: 'const load = server.last.then(() => loadNow(address, adapter))',

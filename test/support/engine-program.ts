@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 
 /**
  * An engine as a program, for tests of what starts engines. Its environment says how it behaves, and it writes what
  * happens to the file NOTES: `pid N` for itself and for a child of its own, `call TEXT`, `sleep` and `wake`.
  */
-const { NOTES = '', FAIL, SLOW_CALL_MS = '0', IGNORE_SIGTERM, HOLD_READY } = process.env
+const { NOTES = '', FAIL, SLOW_CALL_MS = '0', IGNORE_SIGTERM, HOLD_READY, LISTEN_WITH, SLEEP_FAILS } = process.env
 const note = (line: string): void => appendFileSync(NOTES, `${line}\n`)
 
 note(`pid ${process.pid}`)
@@ -30,6 +30,7 @@ const server = createServer((request, response) => {
       return
     }
     if (path.startsWith('/sleep') || path === '/wake_up') {
+      if (SLEEP_FAILS === path.split('?')[0]) return void response.writeHead(500).end()
       isAsleep = path !== '/wake_up'
       note(isAsleep ? 'sleep' : 'wake')
       response.writeHead(200).end()
@@ -42,19 +43,27 @@ const server = createServer((request, response) => {
     const text = body.messages?.at(-1)?.content ?? ''
     if (body.messages) note(`call ${text}`)
     if (text === 'crash') process.exit(9)
-    setTimeout(() => {
-      response.writeHead(isAsleep ? 500 : 200, { 'content-type': 'application/json' })
-      response.end(
-        JSON.stringify({
-          id: 'x',
-          object: 'chat.completion',
-          created: 1,
-          model: body.model,
-          choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: text } }],
-          usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-        }),
-      )
-    }, Number(SLOW_CALL_MS))
+    setTimeout(
+      () => {
+        response.writeHead(isAsleep ? 500 : 200, { 'content-type': 'application/json' })
+        response.end(
+          JSON.stringify({
+            id: 'x',
+            object: 'chat.completion',
+            created: 1,
+            model: body.model,
+            choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: text } }],
+            usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+          }),
+        )
+      },
+      text === 'quick' ? 0 : Number(SLOW_CALL_MS),
+    )
   })
 })
-server.listen(Number(process.argv[2]), '127.0.0.1')
+// Loading takes until the test creates this file.
+const loading = setInterval(() => {
+  if (LISTEN_WITH !== undefined && !existsSync(LISTEN_WITH)) return
+  clearInterval(loading)
+  server.listen(Number(process.argv[2]), '127.0.0.1')
+}, 10)

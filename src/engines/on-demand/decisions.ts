@@ -132,7 +132,7 @@ export function openDecisions(budgets: Budgets, rules: Rules) {
     return atMs <= nowMs
   }
 
-  /** Since when the engine is wanted by one that waits; undefined: by nobody. */
+  /** Since when it is wanted; undefined: no call waits, and no operator has started it. */
   function wantedSince({ waiting, requestedAtMs }: EngineEntry): number | undefined {
     const [first] = waiting
     return first ? Math.min(first.arrivedAtMs, requestedAtMs ?? Infinity) : requestedAtMs
@@ -224,7 +224,7 @@ export function openDecisions(budgets: Budgets, rules: Rules) {
     }
   }
 
-  /** Nobody gives way before all can: otherwise one would leave early for an engine that still has to wait. */
+  /** They give way together: if only some can, they would leave early for an engine that still has to wait. */
   function evict(victims: readonly (readonly [string, EngineEntry, 'stop' | 'sleep'])[], nowMs: number): void {
     if (!victims.map(([, entry]) => due(protectedUntilMs(entry), nowMs)).every(Boolean)) return
     for (const [name, entry, kind] of victims) {

@@ -21,7 +21,9 @@ export function engineLog(path: string): EngineLog {
 
   function open(): WriteStream {
     const stream = createWriteStream(path, { flags: 'a', mode: 0o600 })
-    stream.on('error', () => (file = undefined))
+    stream.on('error', () => {
+      if (file === stream) file = undefined
+    })
     return stream
   }
 

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,7 +29,7 @@ const guardian = fileURLToPath(new URL('guardian.ts', import.meta.url))
 /** How long an engine has to end by itself. */
 const STOP_GRACE_MS = 10_000
 const POLL_MS = 100
-/** A process that no parent collects stays in its group for ever, although it has ended. */
+/** A process that no parent collects stays in its group, although it has ended. */
 const MAX_POLLS = 50
 const PROBE_MS = 2000
 
@@ -76,15 +75,6 @@ export function startEngineProcess({ command, env, log, recordFile }: EngineProg
       killer = setTimeout(() => signalGroup(pid, 'SIGKILL'), STOP_GRACE_MS)
     },
   }
-}
-
-/** Otherwise another server would be taken for the engine. */
-export function isPortFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
 }
 
 /** Whether the server answers with a status from 200 to 299. */

@@ -1,13 +1,13 @@
 /**
  * A program of its own, which starts an engine and ends with it. It leads a process group that has the engine and all
  * that the engine starts. Its standard input comes from the service: when that closes, because the service has ended
- * or was killed, the whole group ends. So no engine is left behind.
+ * or was killed, the whole group ends, so no engine outlives the service.
  */
 
 import { spawn } from 'node:child_process'
 import { writeSync } from 'node:fs'
 
-/** Where the service reads how the engine fares. */
+/** The service reads here whether the engine runs, and why it ended. */
 const REPORT = 3
 const GRACE_MS = 5000
 

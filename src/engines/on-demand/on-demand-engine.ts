@@ -22,6 +22,8 @@ export interface SchedulerLink {
   newCall(): ScheduledCall
   arrive(call: ScheduledCall): void
   leave(call: ScheduledCall): void
+  /** Whether the process has ended, or does within a moment. */
+  crashed(): Promise<boolean>
   /** Resolves when its process is gone. */
   remove(): Promise<void>
 }
@@ -53,15 +55,21 @@ export function onDemandEngine(link: SchedulerLink): Engine {
 function runWhenReady(call: EngineCall, link: SchedulerLink): RunningCall {
   const { clock, calls } = link
   const { promise: ended, resolve } = Promise.withResolvers<CallEnd>()
-  const scheduled = link.newCall()
+  const latestMs = clock.monotonic() + Math.max(0, call.maxWaitMs ?? Infinity)
+  let scheduled = link.newCall()
   let running: RunningCall | undefined
   let isPaused = false
+  let isAborted = false
   let cancelDeadline = (): void => {}
 
-  function finish(end: CallEnd): void {
+  function leave(): void {
     cancelDeadline()
     calls.delete(scheduled)
     link.leave(scheduled)
+  }
+
+  function finish(end: CallEnd): void {
+    leave()
     resolve(end)
   }
 
@@ -69,26 +77,40 @@ function runWhenReady(call: EngineCall, link: SchedulerLink): RunningCall {
     finish({ kind: 'failed', error, started: false })
   }
 
-  calls.set(scheduled, {
-    go(upstream) {
-      cancelDeadline()
-      if (!upstream) return fail(couldNotStart('it ended'))
-      running = upstream.run(call)
-      if (isPaused) running.pause()
-      void running.ended.then(finish)
-    },
-    refuse: (reason) => fail(couldNotStart(reason)),
-  })
-  const { maxWaitMs } = call
-  if (maxWaitMs !== undefined && maxWaitMs < Infinity) {
-    cancelDeadline = clock.after(Math.max(0, maxWaitMs), () => fail(waitedTooLong()))
+  function wait(): void {
+    calls.set(scheduled, { go, refuse: (reason) => fail(couldNotStart(reason)) })
+    if (latestMs < Infinity) {
+      const leftMs = Math.max(0, latestMs - clock.monotonic())
+      cancelDeadline = clock.after(leftMs, () => fail(waitedTooLong()))
+    }
+    link.arrive(scheduled)
   }
-  link.arrive(scheduled)
+
+  function go(upstream: Engine | undefined): void {
+    cancelDeadline()
+    if (!upstream) return fail(couldNotStart('it ended'))
+    running = upstream.run(call)
+    if (isPaused) running.pause()
+    void running.ended.then(takeEnd)
+  }
+
+  /** An engine that has just crashed refuses connections before its end is known. Such a call waits for the next start. */
+  async function takeEnd(end: CallEnd): Promise<void> {
+    if (end.kind !== 'failed' || !end.isUnsent || !(await link.crashed())) return finish(end)
+    if (isAborted) return finish({ kind: 'aborted' })
+    running = undefined
+    leave()
+    scheduled = link.newCall()
+    wait()
+  }
+
+  wait()
   return {
     ended,
     isWithEngine: () => running?.isWithEngine() ?? false,
     learn: (cachedTokens) => running?.learn(cachedTokens),
     abort() {
+      isAborted = true
       if (running) running.abort()
       else finish({ kind: 'aborted' })
     },

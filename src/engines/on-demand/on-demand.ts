@@ -5,8 +5,9 @@ import type { EngineDescription, EngineRun } from '../../catalog/model.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { Engine } from '../engine.ts'
 import { engineLog } from './engine-log.ts'
-import { answersWell, isPortFree, startEngineProcess, type EngineProcess } from './engine-process.ts'
+import { answersWell, startEngineProcess, type EngineProcess } from './engine-process.ts'
 import { onDemandEngine, type WaitingCalls } from './on-demand-engine.ts'
+import { takePort } from './port.ts'
 import { endLeftovers, recordPath } from './process-record.ts'
 import { ScheduledCall, usualRules, type Effect, type EngineSettings, type RunState } from './decisions.ts'
 import { openScheduler, type EngineStatus } from './scheduler.ts'
@@ -67,6 +68,8 @@ export interface OnDemandOptions {
 }
 
 const POLL_MS = 200
+/** How long a process may take to end after it has closed its sockets. */
+const CRASH_MS = 5000
 /** A sleeping engine moves its weights between memories. */
 const SLEEP_MS = 120_000
 
@@ -94,17 +97,22 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
   const times = startTimes(join(directory, 'starts.json'))
   let cancelTimer: (() => void) | undefined
   let number = 0
-  let isPrepared = false
   const undone: Effect[] = []
   let isApplying = false
+  // Also if the catalog has none of them any more.
+  const leftovers = endLeftovers(directory)
+  if (leftovers.length > 0) events.leftoversEnded(leftovers)
 
   /** A call that ends while effects are carried out causes further ones, which are later in the order. */
   function apply(effects: readonly Effect[]): void {
     undone.push(...effects)
     if (isApplying) return
     isApplying = true
-    for (let effect = undone.shift(); effect; effect = undone.shift()) carryOut(effect)
-    isApplying = false
+    try {
+      for (let effect = undone.shift(); effect; effect = undone.shift()) carryOut(effect)
+    } finally {
+      isApplying = false
+    }
     cancelTimer?.()
     const nextMs = scheduler.nextMs()
     const pass = (): void => apply(scheduler.pass(clock.monotonic()))
@@ -138,10 +146,12 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
     unit.isEnding = false
     unit.failure = undefined
     unit.lastLines = []
-    if (!(await isPortFree(run.port))) {
-      return ended(name, unit, `port ${run.port} on 127.0.0.1 is in use by another process`)
+    const releasePort = await takePort(run.port)
+    if (!releasePort) return ended(name, unit, `port ${run.port} on 127.0.0.1 is in use by another process`)
+    if (unit.isEnding) {
+      releasePort()
+      return ended(name, unit, 'stopped')
     }
-    if (unit.isEnding) return ended(name, unit, 'stopped')
     const log = engineLog(join(directory, `${fileName(unit.lane)}.log`))
     const child = startEngineProcess({
       command: run.command.map((argument) => withPort(argument, run.port)),
@@ -153,6 +163,7 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
     let isGone = false
     void child.ended.then((reason) => {
       isGone = true
+      releasePort()
       unit.lastLines = log.lastLines()
       log.close()
       ended(name, unit, unit.failure ?? reason)
@@ -186,8 +197,10 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
   /** vLLM's endpoints. Level 1 keeps the weights in the memory of the machine. */
   async function sleepOrWake(name: string, unit: Unit, kind: 'sleep' | 'wake'): Promise<void> {
     const path = kind === 'sleep' ? '/sleep?level=1' : '/wake_up'
+    const startedAtMs = clock.monotonic()
     const isDone = await answersWell(`http://127.0.0.1:${unit.description.run.port}${path}`, 'POST', SLEEP_MS)
     const nowMs = clock.monotonic()
+    if (isDone && kind === 'wake') times.add(wakingOf(unit.lane), nowMs - startedAtMs)
     if (!isDone) apply(scheduler.stuck(name, nowMs))
     else apply(kind === 'sleep' ? scheduler.asleep(name, nowMs) : scheduler.ready(name, nowMs))
   }
@@ -211,7 +224,8 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
   return {
     engine(lane, description, open) {
       const { run } = description
-      if (!isPrepared) prepare()
+      // Only where an engine is run, so that other installations have no folder for it.
+      mkdirSync(directory, { recursive: true, mode: 0o700 })
       const name = `${lane} ${++number}`
       if (run.device) budgets.set(run.device.name, run.device.bytes)
       const unit: Unit = {
@@ -238,6 +252,7 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
         newCall: () => new ScheduledCall(name, clock.monotonic()),
         arrive: (call) => apply(scheduler.arrive(call, clock.monotonic())),
         leave: (call) => apply(scheduler.leave(call, clock.monotonic())),
+        crashed: () => hasEnded(unit),
         remove: () =>
           new Promise((resolve) => {
             unit.whenGone = resolve
@@ -263,14 +278,18 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
       await Promise.all(processes.map((child) => child.ended))
     },
   }
+}
 
-  /** Only where an engine is run, so that other installations have no folder for it. */
-  function prepare(): void {
-    isPrepared = true
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-    const names = endLeftovers(directory)
-    if (names.length > 0) events.leftoversEnded(names)
-  }
+/** Its process ends a moment after its sockets. */
+async function hasEnded({ process }: Unit): Promise<boolean> {
+  if (!process) return true
+  const giveUp = new AbortController()
+  const isOver = await Promise.race([
+    process.ended.then(() => true),
+    sleep(CRASH_MS, false, { signal: giveUp.signal }).catch(() => false),
+  ])
+  giveUp.abort()
+  return isOver
 }
 
 function statusOfUnit(
@@ -280,7 +299,8 @@ function statusOfUnit(
   nowMs: number,
 ): OnDemandStatus {
   const { run } = description
-  const expectedMs = times.expectedMs(lane)
+  const isWaking = status.state === 'asleep' || status.state === 'waking'
+  const expectedMs = times.expectedMs(isWaking ? wakingOf(lane) : lane)
   const isStarting = status.state === 'starting' || status.state === 'waking'
   const passedMs = isStarting ? nowMs - status.sinceMs : 0
   return {
@@ -301,6 +321,9 @@ function statusOfUnit(
     lastLines,
   }
 }
+
+/** The name for its wake times: no lane has a space before its slash. */
+const wakingOf = (lane: string): string => `waking ${lane}`
 
 function settingsOf(run: EngineRun): EngineSettings {
   const exclusive: (readonly [string, number])[] = [[`port ${run.port}`, 1]]

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** How long earlier starts of each engine took. Kept over restarts of the service. */
+/** How long earlier starts of each engine took, or how long it took to wake up. Kept over restarts of the service. */
 export interface StartTimes {
   add(lane: string, ms: number): void
   /** In the order in which they happened. */
@@ -11,12 +11,18 @@ export interface StartTimes {
 }
 
 const KEPT = 5
+/** Lanes that a catalog no longer has go first. */
+const MAX_LANES = 1000
 
 export function startTimes(path: string): StartTimes {
   const times = new Map(Object.entries(read(path)))
   return {
     add(lane, ms) {
-      times.set(lane, [...(times.get(lane) ?? []), Math.round(ms)].slice(-KEPT))
+      const latest = [...(times.get(lane) ?? []), Math.round(ms)].slice(-KEPT)
+      times.delete(lane)
+      times.set(lane, latest)
+      const [oldest] = times.keys()
+      if (times.size > MAX_LANES) times.delete(oldest ?? '')
       try {
         mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
         writeFileSync(path, JSON.stringify(Object.fromEntries(times)), { mode: 0o600 })

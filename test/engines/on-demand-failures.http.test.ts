@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { folder, isAlive, model, reached, removeNotes, say, stateOf } from '../support/on-demand-stage.ts'
+import { eventually } from '../support/waiting.ts'
+import { startWeir } from '../support/weir.ts'
+import { BUSY_MACHINE_MS } from '../support/weir-process.ts'
+
+describe('engines on demand, when something goes wrong', () => {
+  after(removeNotes)
+
+  it('that crash under load fail what they had, serve what waited, and give every place back', async () => {
+    const one = await model('on/demand', {}, { SLOW_CALL_MS: '60000' })
+    const weir = await startWeir({ models: [one.entry] })
+    try {
+      // The lane has four places.
+      const running = ['a', 'b', 'c'].map((text) => say(weir, 'on/demand', text))
+      await eventually('three are running', () => one.calls().length === 3, BUSY_MACHINE_MS)
+      const crash = say(weir, 'on/demand', 'crash')
+      await eventually('the fourth has crashed it', () => one.calls().length === 4, BUSY_MACHINE_MS)
+      const waiting = [1, 2, 3, 4, 5, 6].map(() => say(weir, 'on/demand', 'quick'))
+      for (const answer of await Promise.all([...running, crash])) assert.equal(answer.status, 502)
+      for (const answer of await Promise.all(waiting)) assert.equal(answer.status, 200)
+      const { data } = (await (await weir.call('/queue/status')).json()) as {
+        data: { in_flight_requests: number; queue_depth: number }[]
+      }
+      assert.deepEqual([data[0]!.in_flight_requests, data[0]!.queue_depth], [0, 0])
+      assert.equal((await weir.ledger()).length, 10)
+      assert.equal(one.pids().filter(isAlive).length, 2)
+    } finally {
+      await weir.stop()
+    }
+    assert.deepEqual(one.pids().filter(isAlive), [])
+  })
+
+  it('end with their guardian, and start again', async () => {
+    const one = await model('on/demand')
+    const weir = await startWeir({ models: [one.entry] })
+    try {
+      assert.equal((await say(weir, 'on/demand')).status, 200)
+      const record = join(weir.dataDir, 'engines', `on--demand.${one.entry.serverless.engine.run.port}.process.json`)
+      const { guardian } = JSON.parse(readFileSync(record, 'utf8')) as { guardian: { pid: number } }
+      process.kill(guardian.pid, 'SIGKILL')
+      await reached(weir, 'on/demand', 'failed')
+      assert.deepEqual(one.pids().filter(isAlive), [])
+      assert.equal((await say(weir, 'on/demand')).status, 200)
+    } finally {
+      await weir.stop()
+    }
+  })
+
+  it('are not shared by two services on one machine: the second is refused while the first still loads', async () => {
+    const loaded = join(folder, 'loaded')
+    const one = await model('on/demand', {}, { LISTEN_WITH: loaded })
+    const first = await startWeir({ models: [one.entry] })
+    const second = await startWeir({ models: [one.entry] })
+    try {
+      const asked = say(first, 'on/demand')
+      await eventually('it loads', () => one.pids().length === 2, BUSY_MACHINE_MS)
+      const refused = await say(second, 'on/demand')
+      assert.equal(refused.status, 503)
+      assert.match(await refused.text(), /in use by another process/)
+      const { data } = (await (await first.call('/models')).json()) as { data: { engine: object }[] }
+      assert.deepEqual(data[0]!.engine, { state: 'starting', ready_in_ms: null })
+      writeFileSync(loaded, '')
+      assert.equal((await asked).status, 200)
+      assert.equal(one.pids().length, 2, 'the second service started none')
+      await first.admin('POST', '/admin/v1/engines/orders', { lane: 'on/demand', order: 'stop' })
+      await reached(first, 'on/demand', 'stopped')
+      assert.deepEqual(one.pids().filter(isAlive), [])
+      const served = (): Promise<boolean> =>
+        // Its idle connection may be closed just then.
+        say(second, 'on/demand').then(
+          ({ status }) => status === 200,
+          () => false,
+        )
+      await eventually('the second one has it', served, BUSY_MACHINE_MS)
+    } finally {
+      await first.stop()
+      await second.stop()
+    }
+    assert.deepEqual(one.pids().filter(isAlive), [])
+  })
+
+  it('show when they will be ready, as their earlier starts took', async () => {
+    const loaded = join(folder, 'loaded-again')
+    const one = await model('on/demand', {}, { LISTEN_WITH: loaded })
+    writeFileSync(loaded, '')
+    const weir = await startWeir({ models: [one.entry] })
+    try {
+      const engineIn = async (path: string): Promise<{ state: string; ready_in_ms: number | null }> =>
+        ((await (await weir.call(path)).json()) as { data: { engine: never }[] }).data[0]!.engine
+      assert.equal((await engineIn('/models')).ready_in_ms, null, 'it has never started')
+      assert.equal((await say(weir, 'on/demand')).status, 200)
+      assert.equal((await engineIn('/models')).ready_in_ms, null, 'it is ready')
+      await weir.admin('POST', '/admin/v1/engines/orders', { lane: 'on/demand', order: 'stop' })
+      await reached(weir, 'on/demand', 'stopped')
+      for (const path of ['/models', '/queue/status']) {
+        const { state, ready_in_ms: ms } = await engineIn(path)
+        assert.equal(state, 'stopped')
+        assert.ok(ms !== null && ms > 0, path)
+      }
+    } finally {
+      await weir.stop()
+    }
+  })
+
+  it('of one group run one at a time, and a preloaded one starts with the service', async () => {
+    const one = await model('on/one', { group: 'large', preload: true })
+    const other = await model('on/other', { group: 'large' })
+    const weir = await startWeir({ models: [one.entry, other.entry] })
+    try {
+      await reached(weir, 'on/one', 'ready')
+      assert.equal((await say(weir, 'on/other')).status, 200)
+      assert.deepEqual([await stateOf(weir, 'on/one'), await stateOf(weir, 'on/other')], ['stopped', 'ready'])
+      assert.deepEqual(one.pids().filter(isAlive), [])
+    } finally {
+      await weir.stop()
+    }
+  })
+
+  it('that do not fall asleep or wake up are ended, and start again', async () => {
+    for (const path of ['/sleep', '/wake_up']) {
+      const one = await model('on/demand', { sleep: {} }, { SLEEP_FAILS: path }, 'vllm')
+      const weir = await startWeir({ models: [one.entry] })
+      const order = (action: string): Promise<Response> =>
+        weir.admin('POST', '/admin/v1/engines/orders', { lane: 'on/demand', order: action })
+      try {
+        assert.equal((await say(weir, 'on/demand')).status, 200)
+        assert.equal((await order('sleep')).status, 200)
+        await reached(weir, 'on/demand', path === '/sleep' ? 'stopped' : 'asleep')
+        assert.equal((await say(weir, 'on/demand')).status, 200, path)
+        assert.equal(one.pids().length, 4, 'it was started twice')
+      } finally {
+        await weir.stop()
+      }
+    }
+  })
+})
