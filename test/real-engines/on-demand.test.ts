@@ -52,6 +52,41 @@ it('servers of llama.cpp start, swap and end with the service', { skip: missing(
   for (const port of ports) assert.deepEqual(processesNaming(`${llamaScript}\0${port}`), [])
 })
 
+it(
+  'a server of llama.cpp that is killed starts again, and one that cannot start is refused with the reason',
+  {
+    skip: missing(PYTHON, llamaWeights),
+  },
+  async () => {
+    const ports = [await freePort(), await freePort()] as const
+    const absent = modelOnDemand('llama/absent', ports[1])
+    const run = (absent as { serverless: { engine: { run: { command: string[] } } } }).serverless.engine.run
+    run.command[4] = '/nowhere/absent.gguf'
+    const weir = await startWeir({
+      devices: { cpu: '1GiB' },
+      models: [modelOnDemand('llama/killed', ports[0]), absent],
+    })
+    const say = (model: string): Promise<Response> =>
+      weir.chat({ model, messages: [{ role: 'user', content: 'Hi.' }], max_tokens: 5 })
+    try {
+      assert.equal((await say('llama/killed')).status, 200)
+      for (const pid of processesNaming(`${llamaScript}\0${ports[0]}`)) process.kill(pid, 'SIGKILL')
+      assert.equal((await say('llama/killed')).status, 200)
+      const refused = await say('llama/absent')
+      assert.equal(refused.status, 503)
+      assert.match(await refused.text(), /not running: (ended with|was ended)/)
+      const { data } = (await (await weir.admin('GET', '/admin/v1/engines')).json()) as {
+        data: { lane: string; on_demand: { last_lines: string[] } }[]
+      }
+      const lines = data.find(({ lane }) => lane === 'llama/absent')?.on_demand.last_lines.join('\n') ?? ''
+      assert.match(lines, /absent\.gguf|failed to load/)
+    } finally {
+      await weir.stop()
+    }
+    for (const port of ports) assert.deepEqual(processesNaming(`${llamaScript}\0${port}`), [])
+  },
+)
+
 /** A LoRA that changes what SmolLM2-135M says, beyond recognition. */
 function adapterFile(): Buffer {
   const rank = 4

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { ManifestModel } from '../contract.ts'
+import { ggufFacts } from '../gguf-facts.ts'
 import { ownModel } from '../own-model.ts'
 import { llamaHost, type HostAnswer, type HostClient } from './host-client.ts'
-import { CONTEXT, smallEncoder, WIDTH } from './small-encoder.ts'
+import { CONTEXT, smallEncoder, splitEncoder, WIDTH } from './small-encoder.ts'
 
 const query = 'what is the capital of france'
 const documents = ['paris is the capital of france', 'a river has a weir', 'the river']
@@ -130,11 +131,27 @@ describe('GGUF encoders', () => {
     assert.deepEqual(own.json.data[0].embedding, json.data[0].embedding)
     const missing = await host.post('/v1/embeddings', { model: `${model}.absent.gguf`, input: ['the river'] })
     assert.equal(missing.json.error.code, 'model_not_configured')
-    const split = `gguf-embedding@${CONTEXT}:${join(directory, 'x-00001-of-00002.gguf')}`
+  })
+
+  it('run from a model that was split, by the path of its first part', async () => {
+    const parts = ['x-00001-of-00002.gguf', 'x-00002-of-00002.gguf'].map((name) => join(directory, name))
+    const model = `gguf-embedding@${CONTEXT}:${parts[0]}`
     assert.deepEqual(
-      ownModel(split)?.files.map(({ path }) => path.slice(directory.length)),
-      ['/x-00001-of-00002.gguf', '/x-00002-of-00002.gguf'],
+      ownModel(model)?.files.map(({ path }) => path),
+      parts,
     )
+    const contents = splitEncoder(words, 'embedding')
+    await writeFile(parts[0]!, contents[0])
+    const absent = await host.post('/v1/embeddings', { model, input: ['the river'] })
+    assert.equal(absent.json.error.code, 'model_not_configured', 'a part is missing')
+    await writeFile(parts[1]!, contents[1])
+    const { status, json } = await host.post('/v1/embeddings', { model, input: ['the river'] })
+    assert.equal(status, 200, JSON.stringify(json))
+    const whole = await post('/v1/embeddings', { input: ['the river'] })
+    assert.deepEqual(json.data[0].embedding, whole.json.data[0].embedding)
+    const facts = await ggufFacts(parts[0]!)
+    const { weightBytes, category } = await ggufFacts(join(directory, 'embedding.gguf'))
+    assert.deepEqual([facts.weightBytes, facts.category], [weightBytes, category])
   })
 
   it('give vectors of length one, and accept a text that fills the context to the last token', async () => {

@@ -1,11 +1,15 @@
 /** Writes GGUF files (version 3), with as much as a small encoder needs. */
 
-type Value = string | number | boolean | Float | readonly string[] | readonly number[]
+export type Values = Readonly<Record<string, Value>>
+type Value = string | number | boolean | Float | Exact | readonly string[] | readonly number[]
 
 /** A number that is always written as a float. */
 interface Float {
   readonly float: number
 }
+
+/** A number of this type; others are uint32. */
+type Exact = { readonly uint16: number } | { readonly int32: number }
 
 export interface Tensor {
   readonly name: string
@@ -15,10 +19,10 @@ export interface Tensor {
 }
 
 const ALIGNMENT = 32
-const types = { uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 }
+const types = { uint16: 2, uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 }
 const FLOAT32_TENSOR = 0
 
-export function ggufFile(values: Readonly<Record<string, Value>>, tensors: readonly Tensor[]): Buffer {
+export function ggufFile(values: Values, tensors: readonly Tensor[]): Buffer {
   const entries = Object.entries(values)
   const parts = [Buffer.from('GGUF'), uint32(3), uint64(tensors.length), uint64(entries.length)]
   for (const [name, value] of entries) parts.push(string(name), typed(value))
@@ -41,6 +45,8 @@ function typed(value: Value): Buffer {
   if (typeof value === 'string') return Buffer.concat([uint32(types.string), string(value)])
   if (typeof value === 'boolean') return Buffer.concat([uint32(types.bool), Buffer.of(value ? 1 : 0)])
   if (typeof value === 'number') return Buffer.concat([uint32(types.uint32), uint32(value)])
+  if ('uint16' in value) return Buffer.concat([uint32(types.uint16), Buffer.from(Uint16Array.of(value.uint16).buffer)])
+  if ('int32' in value) return Buffer.concat([uint32(types.int32), uint32(value.int32)])
   if ('float' in value) return Buffer.concat([uint32(types.float32), Buffer.from(Float32Array.of(value.float).buffer)])
   const isText = typeof value[0] === 'string'
   const items = value.map((item) => (typeof item === 'string' ? string(item) : uint32(item)))

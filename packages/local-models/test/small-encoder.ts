@@ -1,5 +1,5 @@
 import { seededSamples } from '../host/onnx/seeded-samples.ts'
-import { ggufFile, type Tensor } from './gguf-file.ts'
+import { ggufFile, type Tensor, type Values } from './gguf-file.ts'
 
 export const WIDTH = 32
 const INNER = 64
@@ -17,6 +17,23 @@ const pooling = { embedding: 1, ranking: 4 }
  * that a test can make. Its weights are random but always the same, so its answers mean nothing and never change.
  */
 export function smallEncoder(words: readonly string[], use: keyof typeof pooling): Buffer {
+  const { values, tensors } = encoderParts(words, use)
+  return ggufFile(values, tensors)
+}
+
+/** The same in two files, as `gguf-split` writes them. */
+export function splitEncoder(words: readonly string[], use: keyof typeof pooling): readonly [Buffer, Buffer] {
+  const { values, tensors } = encoderParts(words, use)
+  const half = Math.ceil(tensors.length / 2)
+  const split = (no: number): Values => ({
+    'split.no': { uint16: no },
+    'split.count': { uint16: 2 },
+    'split.tensors.count': { int32: tensors.length },
+  })
+  return [ggufFile({ ...values, ...split(0) }, tensors.slice(0, half)), ggufFile(split(1), tensors.slice(half))]
+}
+
+function encoderParts(words: readonly string[], use: keyof typeof pooling) {
   const tokens = [...specials, ...words.map((word) => `\u2581${word}`)]
   const values = {
     'general.architecture': 'bert',
@@ -68,12 +85,13 @@ export function smallEncoder(words: readonly string[], use: keyof typeof pooling
       ...norm(name('layer_output_norm')),
     ]
   })
-  return ggufFile(values, [
+  const tensors = [
     weight('token_embd', WIDTH, tokens.length),
     weight('token_types', WIDTH, 2),
     weight('position_embd', WIDTH, CONTEXT),
     ...norm('token_embd_norm'),
     ...layers.flat(),
     ...(use === 'ranking' ? [...linear('cls', WIDTH, WIDTH), ...linear('cls.output', WIDTH, 1)] : []),
-  ])
+  ]
+  return { values, tensors }
 }
