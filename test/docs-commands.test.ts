@@ -114,7 +114,7 @@ describe('the commands in the documentation', () => {
       ['/backups/', `${folder}/`],
       ['2026-10', lastMonth.name],
       ['workspaces create acme', 'workspaces create another'],
-      ['--from 2026-11-16 --to 2026-11-20', `--from ${lastMonth.name}-01 --to ${lastMonth.name}-28`],
+      ['--from 2026-11-16 --to 2026-11-20', `--from ${lastMonth.name}-11 --to ${lastMonth.name}-12`],
     ]
     let text = line
     for (const [there, here] of names) text = text.replaceAll(there, here)

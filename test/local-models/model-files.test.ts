@@ -109,7 +109,7 @@ describe('model files', () => {
   it('end up verified after kill -9 at random moments', async (t) => {
     const server = await serve(t, { [hubPath('big')]: { content } }, 8)
     const wanted = model([{ sha256, sources: [hub('big')] }])
-    for (let cut = 0; cut < runLength(5, 20); cut++) {
+    for (let cut = 0; cut < runLength(3, 20); cut++) {
       const child = await pullInProcess(t, wanted, environmentOf(server))
       const enough = server.bytesSent() + randomInt(1, 400_000)
       while (server.bytesSent() < enough && child.exitCode === null) await setTimeout(2)
