@@ -12,7 +12,7 @@ import { runLength } from '../support/long-run.ts'
 
 /** A year of three workspaces in the real store, with price changes, workspace prices and reversed rows. */
 
-const ROWS = runLength(2000, 30_000)
+const ROWS = runLength(4000, 30_000)
 const random = seededRandom(2026)
 const whole = (below: number): number => Math.floor(random() * below)
 const months = Array.from({ length: 12 }, (_, index) => parseMonth(`2028-${String(index + 1).padStart(2, '0')}`)!)
