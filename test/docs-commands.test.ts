@@ -50,6 +50,7 @@ const commands = blocks.flatMap(({ file, text }) =>
 )
 
 const model = modelEntry([], { id: 'meta/llama-3.1-8b-instruct', aliases: [] }) as Record<string, unknown>
+const onVllm = { engine: { kind: 'vllm', urls: ['http://127.0.0.1:1/v1'], model: 'm' } }
 const seller = {
   name: 'Example Pty Ltd',
   abn: '51 824 753 556',
@@ -114,7 +115,7 @@ describe('the commands in the documentation', () => {
       ['/backups/', `${folder}/`],
       ['2026-10', lastMonth.name],
       ['workspaces create acme', 'workspaces create another'],
-      ['--from 2026-11-16 --to 2026-11-20', `--from ${lastMonth.name}-01 --to ${lastMonth.name}-28`],
+      ['--from 2026-11-16 --to 2026-11-20', `--from ${lastMonth.name}-11 --to ${lastMonth.name}-12`],
     ]
     let text = line
     for (const [there, here] of names) text = text.replaceAll(there, here)
@@ -184,7 +185,7 @@ describe('the settings in the documentation', () => {
 function completed(content: Record<string, unknown>): object {
   const complete = modelEntry(['http://127.0.0.1:1/v1'], { id: model['id'] }) as Record<string, unknown>
   const { pricing, limits, engine, models = [{}], ...others } = content
-  const parts = (models as object[]).map((part) => ({
+  const whole = (part: object): object => ({
     ...complete,
     ...(pricing ? { categories: ['image'], pricing } : {}),
     serverless: {
@@ -193,6 +194,12 @@ function completed(content: Record<string, unknown>): object {
       ...(engine ? { engine } : {}),
     },
     ...part,
-  }))
+  })
+  // An adapter is on the engine of another model.
+  const parts = (models as { adapter_of?: string }[]).flatMap((part) =>
+    part.adapter_of === undefined
+      ? [whole(part)]
+      : [part, modelEntry([], { id: part.adapter_of, aliases: [], context_length: 32_768, serverless: onVllm })],
+  )
   return { ...others, models: parts }
 }

@@ -385,12 +385,12 @@ describe('PDFs', () => {
     process.on('worker', count)
     t.after(() => process.off('worker', count))
 
-    const clients = await Promise.all(Array.from({ length: 300 }, () => rawClient(weir.service.url)))
+    const clients = await Promise.all(Array.from({ length: 60 }, () => rawClient(weir.service.url)))
     const head = `GET ${path} HTTP/1.1\r\nHost: weir.test\r\nCookie: ${cookie}\r\nX-Weir-Console: 1\r\n\r\n`
     for (const client of clients) client.send(head)
     const refused = (): RawClient[] => clients.filter(({ received }) => received.startsWith('HTTP/1.1 503'))
     // One is rendered and eight wait, if the first ones have not come already.
-    await eventually('the others are refused', () => refused().length >= 250, 60_000)
+    await eventually('the others are refused', () => refused().length >= 50, 60_000)
     for (const { received } of refused())
       assert.match(received, /Retry-After: 2\r\n[^]*Too many PDFs that you asked for/)
     for (const client of clients) client.leave()

@@ -188,7 +188,7 @@ describe('engines on demand', () => {
   })
 
   it('obey operators: start, pin, stop', async () => {
-    const one = await model('on/demand', { stop_after_idle_ms: 1000 })
+    const one = await model('on/demand')
     const weir = await startWeir({ models: [one.entry] })
     const order = (action: string): Promise<Response> =>
       weir.admin('POST', '/admin/v1/engines/orders', { lane: 'on/demand', order: action })

@@ -154,9 +154,9 @@ function checkRow(row: LedgerRow, { end, usage }: Ending): void {
   assert.ok(cachedInputTokens <= inputTokens && amount >= 0n)
 }
 
-const WARMING = runLength(100, 500)
-const WHOLE = runLength(200, 4000)
-const STREAMED = runLength(200, 4000)
+const WARMING = runLength(50, 500)
+const WHOLE = runLength(100, 4000)
+const STREAMED = runLength(100, 4000)
 
 describe(`a fuzz of engines' answers, WEIR_SEED=${seed}`, () => {
   it('is answered once the service is warm', async () => {

@@ -54,7 +54,7 @@ describe('the least number of tokens of a text', () => {
           assert.ok(leastTokensOf(whole) <= tokens, `${leastTokensOf(whole)} > ${tokens}`)
         }
       }),
-      { numRuns: runLength(700, 2000) },
+      { numRuns: runLength(300, 2000) },
     )
   })
 
@@ -84,7 +84,7 @@ describe('the meter of a streamed choice', () => {
           if (piece !== '') assert.equal(meter.take(piece, undefined, false), undefined)
         }
       }),
-      { numRuns: runLength(700, 2000) },
+      { numRuns: runLength(300, 2000) },
     )
   })
 

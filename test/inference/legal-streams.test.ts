@@ -14,7 +14,7 @@ import { runLength } from '../support/long-run.ts'
 
 const seed = simulationSeed()
 const folder = new URL('../fixtures/dialects/', import.meta.url)
-const VARIATIONS = runLength(700, 2000)
+const VARIATIONS = runLength(300, 2000)
 
 interface Recorded {
   readonly name: string

@@ -24,7 +24,7 @@ const TIMES_MOST = 5
 const COPIES_MOST = 2.5
 /** Bytes of a request that are copied to where only a full collection frees them. */
 const PROMOTED_MOST = 2000
-const WARM_REQUESTS = runLength(200, 400)
+const WARM_REQUESTS = runLength(100, 400)
 
 const SAMPLER = new URL('../support/sample-allocations.mjs', import.meta.url).href
 const file = (path: string): string => new URL(`../../${path}`, import.meta.url).pathname
@@ -148,7 +148,7 @@ describe('the cost of a request, next to a bare proxy', () => {
   })
 
   it('is freed when it is over, and is not reachable from long-lived memory', async () => {
-    const { allocated, promoted } = await bytesOf(weir, chatOf(1000), runLength(2000, 6000), 64)
+    const { allocated, promoted } = await bytesOf(weir, chatOf(1000), runLength(1000, 6000), 64)
     assert.ok(allocated > 1000, 'nothing was measured')
     assert.ok(promoted <= PROMOTED_MOST, `${promoted.toFixed(0)} bytes a request; at most ${PROMOTED_MOST} are allowed`)
   })

@@ -196,7 +196,7 @@ describe('the amount that a spend limit reserves for a request', () => {
           assert.ok(clampUsage(usage, job).inputTokens <= job.maxInputTokens)
         }
       }),
-      { numRuns: runLength(800, 3000) },
+      { numRuns: runLength(300, 3000) },
     )
   })
 
@@ -210,7 +210,7 @@ describe('the amount that a spend limit reserves for a request', () => {
         assert.ok(job.maxInputTokens >= job.heldInputTokens)
         assert.equal(job.maxInputTokens, CONTEXT * read.length)
       }),
-      { numRuns: runLength(800, 3000) },
+      { numRuns: runLength(300, 3000) },
     )
   })
 

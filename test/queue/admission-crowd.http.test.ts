@@ -13,7 +13,7 @@ import { rawChat } from '../support/raw-client.ts'
 import { eventually } from '../support/waiting.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
-const CROWD = runLength(300, 2000)
+const CROWD = runLength(150, 2000)
 const LANE = 8
 const BUDGET = 12_000
 /** A caller that leaves the queue is at least this far from its head, so that it is not admitted at the same instant. */

@@ -9,6 +9,7 @@ import type { Mutation } from '../mutants.ts'
 import { crowd, hasty, misbehaviour, narrow, wide } from '../support/admission-crowd.ts'
 import type { Reaction } from '../support/admission-crowd.ts'
 import { handClock } from '../support/hand-clock.ts'
+import { runLength } from '../support/long-run.ts'
 
 type Step =
   | { readonly do: 'enter'; readonly callers: number; readonly cost: number; readonly reaction: Reaction }
@@ -83,7 +84,7 @@ function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters
 
 describe('the in-memory admission under any interleaving', () => {
   it('[Q1][Q2][Q4][Q5][Q6] of grants, cancels, timeouts, limit changes and turns keeps its guarantees', async () => {
-    await checkInterleavings(memoryAdmission, { numRuns: 1000 })
+    await checkInterleavings(memoryAdmission, { numRuns: runLength(300, 1000) })
   })
 
   it('[Q2][Q5][Q6] of promises admits or refuses each caller or lets it leave, and only one of these', async () => {
@@ -131,7 +132,7 @@ describe('the in-memory admission under any interleaving', () => {
     )
     await fc.assert(
       property.afterEach(() => mock.timers.reset()),
-      { numRuns: 300 },
+      { numRuns: runLength(100, 300) },
     )
   })
 })
@@ -204,7 +205,7 @@ const mutations: readonly Mutation[] = [
 describe('a broken in-memory admission is caught', () => {
   const source = new URL('../../src/queue/memory.ts', import.meta.url)
   const mutants = mutantsOf<{ memoryAdmission: typeof memoryAdmission }>(source)
-  const repeatable = { numRuns: 500, seed: 1, endOnFailure: true }
+  const repeatable = { numRuns: runLength(150, 500), seed: 1, endOnFailure: true }
   after(mutants.remove)
 
   it('an unbroken copy passes', async () => {

@@ -11,7 +11,7 @@ import { scriptedEngine, type EngineCallSeen, type ScriptedEngine } from '../sup
 import { eventually, gate } from '../support/waiting.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
-const STREAMS = runLength(60, 1000)
+const STREAMS = runLength(30, 1000)
 const AT_ONCE = 25
 const random = seededRandom(6)
 const whole = (below: number): number => Math.floor(random() * below)

@@ -90,23 +90,23 @@ function checkError(status: number, json: unknown): void {
 }
 
 const publicKinds: readonly (readonly [name: string, count: number, make: RequestMaker])[] = [
-  ['JSON bodies', runLength(100, 4000), requests.jsonBody],
-  ['JSON bodies with wrong bytes', runLength(40, 1500), requests.rawBody],
-  ['requests that end in the middle', runLength(50, 800), requests.cutRequest],
-  ['odd headers', runLength(50, 800), requests.oddHeader],
-  ['odd methods, paths and queries', runLength(75, 1500), requests.publicTarget],
-  ['forms', runLength(25, 1600), requests.form],
-  ['bytes that are hardly HTTP', runLength(40, 500), requests.rawHttp],
+  ['JSON bodies', runLength(50, 4000), requests.jsonBody],
+  ['JSON bodies with wrong bytes', runLength(20, 1500), requests.rawBody],
+  ['requests that end in the middle', runLength(25, 800), requests.cutRequest],
+  ['odd headers', runLength(25, 800), requests.oddHeader],
+  ['odd methods, paths and queries', runLength(37, 1500), requests.publicTarget],
+  ['forms', runLength(15, 1600), requests.form],
+  ['bytes that are hardly HTTP', runLength(20, 500), requests.rawHttp],
 ]
 const adminKinds: readonly (readonly [name: string, count: number, make: RequestMaker])[] = [
-  ['operator requests with odd methods, paths and queries', runLength(50, 800), requests.adminTarget],
-  ['operator requests with odd bodies', runLength(60, 1000), requests.adminBody],
+  ['operator requests with odd methods, paths and queries', runLength(25, 800), requests.adminTarget],
+  ['operator requests with odd bodies', runLength(30, 1000), requests.adminBody],
 ]
 
 describe(`a fuzz of requests, WEIR_SEED=${seed}`, () => {
   it('is answered once the service is warm', async () => {
-    for (const [, , make] of publicKinds) await send(runLength(20, 60), stage.weir.base, stage.weir.key, make)
-    for (const [, , make] of adminKinds) await send(runLength(20, 30), stage.weir.adminUrl, stage.operatorToken, make)
+    for (const [, , make] of publicKinds) await send(runLength(10, 60), stage.weir.base, stage.weir.key, make)
+    for (const [, , make] of adminKinds) await send(runLength(10, 30), stage.weir.adminUrl, stage.operatorToken, make)
     stage.measure()
   })
 

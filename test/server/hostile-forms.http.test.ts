@@ -256,7 +256,7 @@ describe('a form in pieces', () => {
       const found = await read(cut(body, pieces))
       assert.deepEqual(new Map(found), new Map(expected))
     })
-    await fc.assert(same, { numRuns: runLength(400, 1000) })
+    await fc.assert(same, { numRuns: runLength(200, 1000) })
   })
 
   it('keeps the values of one name in order', async () => {
@@ -284,6 +284,6 @@ describe('a form in pieces', () => {
         assert.ok(error instanceof ApiError, String(error))
       })
     })
-    await fc.assert(garbage, { numRuns: runLength(800, 2000) })
+    await fc.assert(garbage, { numRuns: runLength(400, 2000) })
   })
 })

@@ -1,3 +1,5 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkSync } from 'recheck'
 import {
@@ -38,26 +40,33 @@ export function expressionsIn(project: string, folders: readonly string[]): Foun
   const places = folders.map((folder) => join(project, folder, '/'))
   const expressions: Expression[] = []
   const computed: string[] = []
+  const temporary = mkdtempSync(join(tmpdir(), 'weir-expressions-'))
+  // Only what these folders have is parsed: without libraries, packages and the rest of the project.
+  const config = join(temporary, 'tsconfig.json')
+  const compilerOptions = { allowImportingTsExtensions: true, noEmit: true, noLib: true, noResolve: true, types: [] }
+  writeFileSync(config, JSON.stringify({ compilerOptions, include: places }))
   const api = new API({ cwd: project })
   try {
-    const { program } = api.updateSnapshot({ openProjects: [join(project, 'tsconfig.json')] }).getProjects()[0]!
+    const { program } = api.updateSnapshot({ openProjects: [config] }).getProjects()[0]!
     for (const name of program.getSourceFileNames().filter((it) => places.some((place) => it.startsWith(place)))) {
       const file = program.getSourceFile(name)!
+      const placeOf = (node: Node): string =>
+        `${name.slice(project.length + 1)}:${file.text.slice(0, node.getStart(file)).split('\n').length}`
       const visit = (node: Node): void => {
-        const place = `${name.slice(project.length + 1)}:${file.text.slice(0, node.getStart(file)).split('\n').length}`
         const literal = isRegularExpressionLiteral(node) ? node.text : undefined
         const pattern = patternOf(node)
         if (literal !== undefined) {
           const end = literal.lastIndexOf('/')
-          expressions.push({ place, source: literal.slice(1, end), flags: literal.slice(end + 1) })
-        } else if (pattern !== undefined) expressions.push({ place, source: pattern, flags: 'u' })
-        else if (isComputed(node)) computed.push(place)
+          expressions.push({ place: placeOf(node), source: literal.slice(1, end), flags: literal.slice(end + 1) })
+        } else if (pattern !== undefined) expressions.push({ place: placeOf(node), source: pattern, flags: 'u' })
+        else if (isComputed(node)) computed.push(placeOf(node))
         node.forEachChild(visit)
       }
       visit(file)
     }
   } finally {
     api.close()
+    rmSync(temporary, { recursive: true })
   }
   return { expressions, computed }
 }

@@ -17,7 +17,7 @@ describe('the lane in Redis under simulation', () => {
     t.diagnostic(`WEIR_SEED=${seed}`)
     const lanes = redisLanes(server.socket)
     t.after(lanes.close)
-    const { steps, requests, ...happenings } = await simulateRemoteLanes(lanes.open, seed, runLength(2500, 10_000))
+    const { steps, requests, ...happenings } = await simulateRemoteLanes(lanes.open, seed, runLength(1200, 10_000))
     t.diagnostic(`${requests} requests, ${steps} steps inspected, ${JSON.stringify(happenings)}`)
     // A short run may miss a rare event.
     for (const [happening, times] of isLongRun ? Object.entries(happenings) : []) {
@@ -30,6 +30,6 @@ describe('the lane in Redis under simulation', () => {
     t.diagnostic(`WEIR_SEED=${seed}`)
     const lanes = redisLanes(server.socket)
     t.after(lanes.close)
-    await simulateRemoteLanes(beside(lanes.open), seed, runLength(1000, 10_000))
+    await simulateRemoteLanes(beside(lanes.open), seed, runLength(500, 10_000))
   })
 })
