@@ -2,7 +2,7 @@ import { openAccounts } from './workspaces/accounts.ts'
 import { OPERATOR } from './workspaces/sessions/sessions.ts'
 import { readCertificate } from './server/certificate.ts'
 import { watchFile } from './catalog/catalog.ts'
-import type { Config } from './config.ts'
+import { isFirstWorker, type Config } from './config.ts'
 import { ApiError } from './shared/errors.ts'
 import { deploymentFor, type Model } from './catalog/model.ts'
 import { modelsToFetch } from './local-models/catalog-models.ts'
@@ -189,7 +189,7 @@ async function openAdminListener(parts: Parts): Promise<Listener | undefined> {
     readiness: () => readinessOf(parts),
     diskSpace: () => diskSpace(config.dataDir),
   })
-  const isOperated = (config.worker ?? 1) === 1
+  const isOperated = isFirstWorker(config)
   const adminListener = isOperated ? await listen(application, config.adminHost, config.adminPort) : undefined
   opened.defer(() => adminListener?.close(ADMIN_DRAIN_MS))
   return adminListener

@@ -1,7 +1,10 @@
-import type { ExpiringKey, KeySpend, OverdueInvoice, WorkspaceSpend } from '../alerts/watch.ts'
+import type { ExpiringKey, KeySpend, OverdueInvoice, WatchParts, WorkspaceSpend } from '../alerts/watch.ts'
 import type { InvoiceStore, IssuedInvoice } from '../billing/invoices/invoice-store.ts'
 import type { UsageStore } from '../billing/usage/usage-store.ts'
 import { sydneyDate, sydneyDayPeriod, sydneyMonth, type Month } from '../shared/money/sydney-time.ts'
+import type { Engines } from '../open-engines.ts'
+import type { Admission } from '../queue/admission.ts'
+import { withoutPassword } from '../shared/address-without-password.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Accounts } from '../workspaces/accounts.ts'
 import type { ExpiringKeysQuery, KeyStore } from '../workspaces/keys/key-store.ts'
@@ -96,4 +99,25 @@ export async function expiringKeys(
 ): Promise<readonly ExpiringKey[]> {
   const keys = await store.expiringKeys({ ...query, limit: PAGE })
   return keys.map(({ id, workspaceId, expiresAt }) => ({ id, workspaceId, expiresAt: expiresAt ?? 0 }))
+}
+
+/** Every lane with the address of its engine. */
+export function engineStates({ addresses }: Pick<Engines, 'addresses'>): ReturnType<WatchParts['engines']> {
+  return [...addresses()].map(([lane, { url, isUp }]) => ({ lane, url: withoutPassword(url), isUp }))
+}
+
+export async function laneDepths({ status }: Pick<Admission, 'status'>): ReturnType<WatchParts['lanes']> {
+  return [...(await status())].map(
+    ([
+      lane,
+      {
+        queueDepth,
+        limits: { maxQueueDepth },
+      },
+    ]) => ({
+      lane,
+      queueDepth,
+      maxQueueDepth,
+    }),
+  )
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Batch } from '../batches/batch-store.ts'
 import { openBatches, type Batches } from '../batches/batches.ts'
 import { FILES_FOLDER } from '../batches/file-store.ts'
 import { openBatchFiles, type BatchFiles } from '../batches/files.ts'
@@ -24,6 +25,7 @@ import type { Clock } from '../shared/clock.ts'
 import type { DiskRoom } from '../shared/disk-room.ts'
 import type { Store } from '../store/store.ts'
 import type { Accounts } from '../workspaces/accounts.ts'
+import type { Caller } from '../workspaces/workspace.ts'
 import type { Start } from './start.ts'
 
 /** Opens what batches need. A part of compose.ts. */
@@ -92,18 +94,28 @@ export function openBatchRunner({ config, clock, opened, telemetry, settings }: 
     sleep: (ms, signal) => sleep(ms, undefined, { signal, ref: false }),
     failed: batchesFailed(telemetry),
     maxLineBytes: config.maxBodyBytes,
-    async callerOf({ keyId, workspaceId }) {
-      const key = await accounts.key(keyId)
-      if (key) return accounts.callerOf(key.hash)
-      // A person or a link that signed in to the console, or a lent key.
-      const workspace = accounts.workspaceById(workspaceId)
-      return workspace && { workspace, keyId }
-    },
+    callerOf: (batch) => callerOfBatch(accounts, batch),
     rowsOf: readStore.usageRows,
-    // Without a journal of its own, no other process writes to the store.
-    isDelivered: (owner) => !journal || owner === journal.owner || owner === journal.predecessor,
+    isDelivered: (owner) => isDelivered(journal, owner),
     isDraining: draining.isOn,
     leftMs: draining.leftMs,
   })
   return opened.adopt(batches, (it) => it.close())
+}
+
+/** The caller that created a batch; undefined if its key or its workspace is gone. */
+export async function callerOfBatch(
+  accounts: Pick<Accounts, 'key' | 'callerOf' | 'workspaceById'>,
+  { keyId, workspaceId }: Pick<Batch, 'keyId' | 'workspaceId'>,
+): Promise<Caller | undefined> {
+  const key = await accounts.key(keyId)
+  if (key) return accounts.callerOf(key.hash)
+  // A person or a link that signed in to the console, or a lent key.
+  const workspace = accounts.workspaceById(workspaceId)
+  return workspace && { workspace, keyId }
+}
+
+/** Whether all rows of this owner are in the ledger. Without a journal of its own, no other process writes to the store. */
+export function isDelivered(journal: Bookkeeping['journal'], owner: string): boolean {
+  return !journal || owner === journal.owner || owner === journal.predecessor
 }

@@ -7,14 +7,14 @@ import { openSender } from '../delivery/sender.ts'
 import { RUNTIME_NAME } from '../local-models/files/runtime-files.ts'
 import type { FetchEvents } from '../local-models/local-models.ts'
 import { alertEvents, alertsFailed, emailEvents } from '../service-log.ts'
-import { withoutPassword } from '../shared/address-without-password.ts'
 import type { Bookkeeping } from '../bookkeeping.ts'
+import { isFirstWorker } from '../config.ts'
 import type { CoordinationParts } from '../open-coordination.ts'
 import type { Engines } from '../open-engines.ts'
 import type { Accounts } from '../workspaces/accounts.ts'
 import type { SpendControl } from '../workspaces/spend-limits/spend-control.ts'
 import type { Store } from '../store/store.ts'
-import { expiringKeys, keySpend, newlyOverdue, workspaceSpend } from './alert-sources.ts'
+import { engineStates, expiringKeys, keySpend, laneDepths, newlyOverdue, workspaceSpend } from './alert-sources.ts'
 import type { Start } from './start.ts'
 
 /** Opens what sends e-mails and webhooks. A part of compose.ts. */
@@ -25,7 +25,7 @@ export async function openEmailing(
   store: Store,
   parts: { readonly invoicing: Invoicing; readonly rowLinks: RowLinks },
 ): Promise<void> {
-  if (!config.smtp || (config.worker ?? 1) !== 1) return
+  if (!config.smtp || !isFirstWorker(config)) return
   const { emailSchedule, isFinalRefusal } = await import('../delivery/smtp-transport.ts')
   const { smtpDelivery } = await import('../billing/invoices/emails/smtp.ts')
   const deliver = smtpDelivery(config.smtp, { ...parts, fonts: config.invoice.fonts })
@@ -50,7 +50,7 @@ interface AlertingParts
 /** Among workers, the first one notices events and sends them. */
 export async function openAlerting(start: Start, parts: AlertingParts): Promise<void> {
   const { config, clock, opened, telemetry } = start
-  if ((config.worker ?? 1) !== 1) return
+  if (!isFirstWorker(config)) return
   const { store, readStore, accounts, spending, engines, admission, coordination } = parts
   const settings = config.alerts
   const delivering = await openDelivering({
@@ -69,13 +69,8 @@ export async function openAlerting(start: Start, parts: AlertingParts): Promise<
     spendThresholds: settings.spendThresholds,
     workspaceSpend: () => workspaceSpend({ accounts, spending, clock }),
     keySpend: () => keySpend(readStore, clock),
-    engines: () => [...engines.addresses()].map(([lane, { url, isUp }]) => ({ lane, url: withoutPassword(url), isUp })),
-    lanes: async () =>
-      [...(await admission.status())].map(([lane, { queueDepth, limits }]) => ({
-        lane,
-        queueDepth,
-        maxQueueDepth: limits.maxQueueDepth,
-      })),
+    engines: () => engineStates(engines),
+    lanes: () => laneDepths(admission),
     overdueInvoices: () => newlyOverdue(readStore, clock.now()),
     expiringKeys: (before, after) => expiringKeys(store, { now: clock.now(), before, after }),
     waited: telemetry.alertsWaited,
@@ -86,7 +81,7 @@ export async function openAlerting(start: Start, parts: AlertingParts): Promise<
 
 /** Among workers, the first one adds the event of a finished download. */
 export function openDownloadAlerts({ config, clock, telemetry }: Start, store: Store): Partial<FetchEvents> {
-  if ((config.worker ?? 1) !== 1) return {}
+  if (!isFirstWorker(config)) return {}
   return {
     ready(model) {
       if (model === RUNTIME_NAME) return

@@ -27,6 +27,8 @@ describe('run of an engine in the catalog', () => {
     assert.equal(limits.maxWaitMs, 600_000)
     const [short] = read([{ kind: 'vllm', run: { ...run, start_timeout_ms: 5000 } }])
     assert.equal(short!.serverless!.limits.maxWaitMs, 120_000)
+    const [long] = read([{ kind: 'vllm', run: { ...run, start_timeout_ms: 7_200_000 } }])
+    assert.equal(long!.serverless!.limits.maxWaitMs, 3_600_000)
     const [own] = read([{ kind: 'vllm', run }], undefined, { max_wait_ms: 7000 })
     assert.equal(own!.serverless!.limits.maxWaitMs, 7000)
   })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { InvoiceStore, IssuedInvoice } from '../../src/billing/invoices/invoice-store.ts'
 import type { SumsQuery } from '../../src/billing/usage/usage-store.ts'
-import { expiringKeys, keySpend, newlyOverdue } from '../../src/compose/alert-sources.ts'
+import { expiringKeys, keySpend, newlyOverdue, workspaceSpend } from '../../src/compose/alert-sources.ts'
 import { sydneyDayPeriod, sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import type { SpendLimitedKeysQuery, ExpiringKeysQuery } from '../../src/workspaces/keys/key-store.ts'
 import type { ApiKey } from '../../src/workspaces/workspace.ts'
@@ -49,6 +49,19 @@ describe('overdue invoices', () => {
       found.map(({ number }) => number),
       invoices.map(({ number }) => number),
     )
+  })
+})
+
+describe('the spend of workspaces', () => {
+  it('is read in their order, of those that have a limit', async () => {
+    const spendLimit = { amount: 10n, isSoft: true }
+    const accounts = { workspaces: () => [{ id: 'b', spendLimit }, { id: 'none' }, { id: 'a', spendLimit }] as never }
+    const spending = { spent: async (id: string) => (id === 'b' ? 7n : 8n) }
+    const state = { period: '2026-11', limit: 10n, isSoft: true }
+    assert.deepEqual(await workspaceSpend({ accounts, spending, clock }), [
+      { ...state, workspaceId: 'b', spent: 7n },
+      { ...state, workspaceId: 'a', spent: 8n },
+    ])
   })
 })
 

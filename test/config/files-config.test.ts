@@ -42,6 +42,8 @@ describe('file storage in weir.yaml', () => {
       publicUrl: undefined,
       linkTtlSeconds: 3600,
     })
+    const prefixed = load(`files: { ${s3}, prefix: "weir/" }`).files()
+    assert.ok(prefixed?.kind === 's3' && prefixed.prefix === 'weir/')
   })
 
   it('needs its secrets only when it is used, not for a command that stores nothing', () => {

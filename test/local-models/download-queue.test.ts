@@ -107,6 +107,29 @@ describe('the progress of downloads', () => {
     assert.equal(speed(), 0, 'an attempt that begins again has no negative speed')
   })
 
+  it('counts what arrived less than five seconds ago, from the first to the last piece', () => {
+    let now = 0
+    const downloads = downloadList(() => now)
+    for (const bytes of [100, 200, 600]) {
+      downloads.progress(progress('a', bytes))
+      now += 1000
+    }
+    assert.equal(downloads.list()[0]?.bytesPerSecond, 167)
+    now = 4999
+    assert.equal(downloads.list()[0]?.bytesPerSecond, 100)
+    now = 5000
+    assert.equal(downloads.list()[0]?.bytesPerSecond, 100, 'without the first piece')
+  })
+
+  it('has failed with what it had, until it goes on', () => {
+    const downloads = downloadList(() => 0)
+    downloads.failed('a', 'no route')
+    const failed = { model: 'a', receivedBytes: 0, totalBytes: undefined, bytesPerSecond: 0, problem: 'no route' }
+    assert.deepEqual(downloads.list(), [failed])
+    downloads.progress(progress('a', 10))
+    assert.deepEqual(downloads.list(), [{ ...failed, receivedBytes: 10, totalBytes: 1000, problem: undefined }])
+  })
+
   it('ends with the download', () => {
     const downloads = downloadList(() => 0)
     for (const slug of ['a', 'b', 'c']) downloads.progress(progress(slug, 10))

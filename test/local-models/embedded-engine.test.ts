@@ -13,6 +13,7 @@ const missing = { slug: 'meta/x', bytes: 1000, isArriving: false, isPaused: fals
 function stage() {
   const started = Promise.withResolvers<string>()
   const calls: { aborted: boolean }[] = []
+  const done: string[] = []
   const upstream = {
     run(): RunningCall {
       const call = { aborted: false }
@@ -21,24 +22,27 @@ function stage() {
       return {
         ended: end.promise,
         isWithEngine: () => true,
-        learn: () => undefined,
+        learn: (tokens) => void done.push(`learn ${tokens}`),
         abort() {
           call.aborted = true
           end.resolve({ kind: 'aborted' })
         },
-        pause() {},
-        resume() {},
+        pause: () => void done.push('pause'),
+        resume: () => void done.push('resume'),
       }
     },
+    addresses: () => [{ url: 'http://unix', isUp: false, inFlight: 3 }],
+    close: async () => void done.push('close'),
   } as unknown as Engine
-  const supervisor = { socket: () => started.promise } as unknown as EngineSupervisor
+  const socket = (runtime: string) => (done.push(runtime), started.promise)
+  const supervisor = { socket } as unknown as EngineSupervisor
   const host = { isHere: true }
   const engine = embeddedEngine(upstream, {
     supervisor,
     runtime: 'onnx',
     missingFiles: () => (host.isHere ? undefined : missing),
   })
-  return { engine, started, calls, host, run: () => engine.run({} as EngineCall) }
+  return { engine, started, calls, done, host, run: () => engine.run({} as EngineCall) }
 }
 
 describe('a call of a model that the service runs itself', () => {
@@ -80,5 +84,28 @@ describe('a call of a model that the service runs itself', () => {
     host.isHere = false
     assert.equal(engine.usable(), false)
     assert.equal(engine.missingFiles?.(), missing)
+  })
+
+  it('is controlled at the host once it is there, and not before', async () => {
+    const { engine, started, done, run } = stage()
+    const running = run()
+    const control = (): void => {
+      running.learn(1)
+      running.pause()
+      running.resume()
+    }
+    control()
+    started.resolve('')
+    await started.promise
+    control()
+    await engine.close()
+    assert.deepEqual(done, ['onnx', 'learn 1', 'pause', 'resume', 'close'])
+  })
+
+  it('goes to an address that is up, as long as there are files for it', () => {
+    const { engine, host } = stage()
+    assert.deepEqual(engine.addresses(), [{ url: 'embedded', isUp: true, inFlight: 3 }])
+    host.isHere = false
+    assert.deepEqual(engine.addresses(), [])
   })
 })

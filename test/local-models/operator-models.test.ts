@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import { downloadList } from '../../src/local-models/downloads.ts'
-import { findModel } from '../../src/local-models/installed.ts'
+import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
+import { findModel, manifest, modelBytes, runtimeBytes } from '../../src/local-models/installed.ts'
 import type { LocalModels } from '../../src/local-models/local-models.ts'
 import { operatorModels } from '../../src/local-models/operator-models.ts'
+import { reservedBytes } from '../../src/shared/disk-room.ts'
 
 const EMBEDDING = 'sentence-transformers/all-minilm-l6-v2'
 const RERANKER = 'weir/minilm-rerank'
@@ -16,11 +20,13 @@ function stage() {
     budgetBytes: 10 * needed,
     loaded: [] as { model: string; bytes: number; requests: number }[],
     load: { inFlightRequests: 0, queueDepth: 0 },
+    state: 'ready',
   }
+  const downloads = downloadList(() => 0)
   const removed: string[] = []
   const local = {
     sharing: (slug: string) => [EMBEDDING, RERANKER].filter((it) => it !== slug),
-    stateOf: () => ({ state: 'ready', isWaiting: false, receivedBytes: 1, problem: undefined }),
+    stateOf: () => ({ state: set.state, isWaiting: false, receivedBytes: 1, problem: undefined }),
     memory: async () => ({
       cores: 1,
       memoryBytes: 2 * set.budgetBytes,
@@ -31,6 +37,9 @@ function stage() {
       removed.push(slug)
       return { removed: [], alsoGone: [], freedBytes: 0 }
     },
+    runtimeState: () => 'downloading',
+    pause: (slug: string) => removed.push(`pause ${slug}`),
+    download: (slug: string) => (slug === RERANKER ? Promise.reject(new Error('the disk is full')) : Promise.resolve()),
   } as unknown as LocalModels
   const engine = { kind: 'embedded', model: 'minilm' }
   const catalog = {
@@ -41,13 +50,13 @@ function stage() {
   } as unknown as Catalog
   const models = operatorModels({
     local,
-    downloads: downloadList(() => 0),
+    downloads,
     catalog,
     load: () => new Map([['our/vectors', set.load]]),
     diskSpace: async () => ({ size: 1, free: 1 }),
-    directory: '.',
+    directory: join(tmpdir(), 'weir', '..'),
   })
-  return { set, models, removed }
+  return { set, models, removed, downloads }
 }
 
 describe('local models, for the operator', () => {
@@ -89,5 +98,47 @@ describe('local models, for the operator', () => {
     set.load = { inFlightRequests: 0, queueDepth: 0 }
     await models.remove('minilm')
     assert.deepEqual(removed, [EMBEDDING])
+  })
+
+  it('are listed with their machine and the runtime', async () => {
+    const { models, downloads, set } = stage()
+    downloads.progress({ slug: RUNTIME_NAME, receivedBytes: 7, totalBytes: 9 })
+    const { machine, models: all } = await models.list()
+    const { memory, ...others } = machine
+    assert.deepEqual(others, {
+      host: hostname(),
+      directory: tmpdir(),
+      disk: { size: 1, free: 1, reserved: reservedBytes(1) },
+      runtime: { state: 'downloading', bytes: runtimeBytes, receivedBytes: 7 },
+    })
+    assert.equal(memory.budgetBytes, set.budgetBytes)
+    assert.deepEqual(
+      all.map(({ model }) => model.catalog.id),
+      manifest.map(({ catalog }) => catalog.id),
+    )
+    const found = all.find(({ model }) => model.catalog.id === EMBEDDING)
+    assert.deepEqual(
+      [found?.state, found?.bytes, found?.sharedWith, found?.bytesPerSecond],
+      ['ready', modelBytes(found!.model), [RERANKER], 0],
+    )
+  })
+
+  it('are downloaded and paused, with the reason where that cannot be', async () => {
+    const { models, set, removed } = stage()
+    await models.download(EMBEDDING)
+    await assert.rejects(models.download(RERANKER), { code: 'conflict', message: 'the disk is full', param: 'model' })
+    await assert.rejects(models.pause(EMBEDDING), { code: 'conflict', param: 'model' })
+    assert.deepEqual(removed, [])
+    set.state = 'downloading'
+    await models.pause('minilm')
+    assert.deepEqual(removed, [`pause ${EMBEDDING}`])
+  })
+
+  it('are those of Weir: a file of the operator is none of them, and what is shipped stays', async () => {
+    const { models } = stage()
+    for (const slug of ['no/such', 'gguf-chat@1024:/models/own.gguf'])
+      await assert.rejects(models.find(slug), { code: 'not_found', param: 'model' })
+    const shipped = manifest.find(({ delivery }) => delivery === 'box')?.catalog.id ?? assert.fail()
+    await assert.rejects(models.remove(shipped), { code: 'conflict', param: 'model' })
   })
 })

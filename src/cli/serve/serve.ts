@@ -1,5 +1,5 @@
 import { startService, type Service } from '../../compose.ts'
-import { findMistakes, type Config } from '../../config.ts'
+import { findMistakes, isFirstWorker, type Config } from '../../config.ts'
 import { ConfigError } from '../../shared/checked-yaml.ts'
 import { primaryGone, reportRunning, workerConfig, workerPlace } from './worker.ts'
 import { configOf, overridesOf, parseFlags, UsageError, type Command, type Flags } from '../command.ts'
@@ -52,7 +52,7 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   const stopped = stopSignal(() => service.reloadCatalog())
   const signalled = config.worker === undefined ? stopped : Promise.race([stopped, primaryGone()])
   // Only the first worker reports the start.
-  if (config.worker === undefined || config.worker === 1) await started(service, config, optionsOf(flags))
+  if (isFirstWorker(config)) await started(service, config, optionsOf(flags))
   if (config.worker !== undefined) reportRunning()
   const failure = await Promise.race([signalled.then(() => undefined), service.drained, service.failed])
   await service.stop()

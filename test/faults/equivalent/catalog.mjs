@@ -11,4 +11,10 @@ export default [
     after: `maxLength: ${length},`,
     why: 'The pattern has no longer texts.',
   })),
+  {
+    file: 'src/catalog/lost-prices.ts',
+    before: 'const previous = before.dedicated.find((it) => it.lane === lane)',
+    after: 'const previous = before.dedicated.findLast((it) => it.lane === lane)',
+    why: 'No two deployments have the same lane.',
+  },
 ]
