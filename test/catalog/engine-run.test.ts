@@ -33,6 +33,52 @@ describe('run of an engine in the catalog', () => {
     assert.equal(own!.serverless!.limits.maxWaitMs, 7000)
   })
 
+  it('has what the catalog says, and defaults for the rest', () => {
+    const all = {
+      ...run,
+      env: { A: 'x' },
+      ready: '/up',
+      start_timeout_ms: 1000,
+      stop_after_idle_ms: 1000,
+      group: 'g',
+      pin: true,
+      preload: true,
+    }
+    const [given, usual] = read([
+      { kind: 'vllm', run: all },
+      { kind: 'vllm', run: { ...run, port: 8102 } },
+    ])
+    const { command, port } = run
+    assert.deepEqual(given!.serverless!.engine?.run, {
+      command,
+      env: { A: 'x' },
+      port,
+      readyPath: '/up',
+      startTimeoutMs: 1000,
+      stopAfterIdleMs: 1000,
+      device: undefined,
+      bytes: 0,
+      group: 'g',
+      isPinned: true,
+      isPreloaded: true,
+      sleep: undefined,
+    })
+    assert.deepEqual(usual!.serverless!.engine?.run, {
+      command,
+      env: {},
+      port: 8102,
+      readyPath: undefined,
+      startTimeoutMs: 600_000,
+      stopAfterIdleMs: undefined,
+      device: undefined,
+      bytes: 0,
+      group: undefined,
+      isPinned: false,
+      isPreloaded: false,
+      sleep: undefined,
+    })
+  })
+
   it('is refused with what to do', () => {
     refuses([{ kind: 'vllm', run, urls: ['http://a'] }], undefined, /urls: is not allowed with run/)
     refuses([{ kind: 'embedded', run }], undefined, /run: is not allowed for kind embedded/)
