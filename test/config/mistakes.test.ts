@@ -29,7 +29,7 @@ describe('the mistakes in a configuration', () => {
       const { mistakes } = findMistakes({ config }, { [name]: value })
       assert.ok(
         mistakes.length > 0 && mistakes.every((it) => it.includes('OTEL') || it.includes(name)),
-        `${name}: ${mistakes}`,
+        `${name}: ${mistakes.join()}`,
       )
     }
     assert.match(findMistakes({ config, port: '-1' }, {}).mistakes.join(), /--port/)
