@@ -47,6 +47,7 @@ function stage() {
     newCall: () => scheduled,
     arrive: (call) => void seen.push(`arrive ${calls.has(call)}`),
     leave: (call) => void seen.push(`leave ${calls.has(call)}`),
+    crashed: async () => false,
     remove: async () => void seen.push('remove'),
   }
   const engine = onDemandEngine(link)
