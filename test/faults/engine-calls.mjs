@@ -12,7 +12,7 @@ export default [
     file: 'src/engines/on-demand/on-demand-engine.ts',
     find: '!end.isUnsent',
     replace: 'end.isUnsent',
-    tests: ['engines/on-demand-engine'],
+    tests: ['engines/on-demand/crashes'],
   },
   {
     name: 'adapter-loads-at-the-same-time',

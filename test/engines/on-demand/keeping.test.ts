@@ -14,6 +14,7 @@ import {
   type ProcessRecord,
 } from '../../../src/engines/on-demand/process-record.ts'
 import { startTimes } from '../../../src/engines/on-demand/start-times.ts'
+import { smallDisk } from '../../support/small-disk.ts'
 import { eventually } from '../../support/waiting.ts'
 
 /** What is kept of engines on demand in files: what they print, which processes they are, and how long they start. */
@@ -148,6 +149,16 @@ describe('the times that starts took', () => {
     assert.deepEqual([mode(path), mode(join(folder, 'new'))], [0o600, 0o700])
   })
 
+  it('are those of the latest 1000 engines', () => {
+    const path = join(folder, 'starts.json')
+    const known = Array.from({ length: 1000 }, (_, number) => [`a/${number}`, [1]] as const)
+    writeFileSync(path, JSON.stringify(Object.fromEntries(known)))
+    startTimes(path).add('a/0', 2)
+    startTimes(path).add('a/new', 3)
+    const times = startTimes(path)
+    assert.deepEqual([times.of('a/0'), times.of('a/1'), times.of('a/2'), times.of('a/new')], [[1, 2], [], [1], [3]])
+  })
+
   it('are kept in memory where they cannot be written, and a broken file has none', () => {
     writeFileSync(join(folder, 'file'), '{')
     mkdirSync(join(folder, 'starts.json'))
@@ -158,4 +169,32 @@ describe('the times that starts took', () => {
     }
     assert.deepEqual(startTimes(join(folder, 'file')).of('a'), [])
   })
+})
+
+it('a full disk fails nothing: the last lines and the times are in memory, and there is no half of a record', async (t) => {
+  const disk = smallDisk(2 ** 20)
+  if (!disk) return t.skip('only root may mount a disk')
+  try {
+    const log = engineLog(join(disk.folder, 'a.log'))
+    log.write(Buffer.alloc(2 ** 21, 'x'))
+    await eventually('the disk is full', () => {
+      try {
+        writeFileSync(join(disk.folder, 'more'), Buffer.alloc(2 ** 21))
+        return false
+      } catch {
+        return true
+      }
+    })
+    log.write(Buffer.from('\nout of memory\n'))
+    assert.equal(log.lastLines().at(-1), 'out of memory')
+    log.close()
+    const record = recordPath(disk.folder, 'a')
+    writeRecord(record, process.pid, process.pid)
+    assert.equal(existsSync(record), false)
+    const times = startTimes(join(disk.folder, 'starts.json'))
+    times.add('a/b', 2000)
+    assert.equal(times.expectedMs('a/b'), 2000)
+  } finally {
+    await disk.remove()
+  }
 })

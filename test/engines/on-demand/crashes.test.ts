@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { ScheduledCall } from '../../src/engines/on-demand/decisions.ts'
-import { onDemandEngine, type WaitingCalls } from '../../src/engines/on-demand/on-demand-engine.ts'
-import type { CallEnd, Engine, EngineCall, RunningCall } from '../../src/engines/engine.ts'
-import { ApiError } from '../../src/shared/errors.ts'
-import { handClock, turn } from '../support/hand-clock.ts'
+import { ScheduledCall } from '../../../src/engines/on-demand/decisions.ts'
+import { onDemandEngine, type WaitingCalls } from '../../../src/engines/on-demand/on-demand-engine.ts'
+import type { CallEnd, Engine, EngineCall, RunningCall } from '../../../src/engines/engine.ts'
+import { ApiError } from '../../../src/shared/errors.ts'
+import { handClock, turn } from '../../support/hand-clock.ts'
 
 const MAX_WAIT_MS = 10_000
 const unreachable: CallEnd = {
