@@ -26,12 +26,12 @@ export function settingSources({ content, yaml, overrides, environment }: Settin
     coordination: [['WEIR_REDIS_URL', environment['WEIR_REDIS_URL']]],
     operator_token: [['WEIR_OPERATOR_TOKEN', environment['WEIR_OPERATOR_TOKEN']]],
     'tracing.endpoint': ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].map(
-      (name) => [name, environment[name]] as const,
+      (name) => [name, environment[name] || undefined] as const,
     ),
     'metrics.endpoint': ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].map(
-      (name) => [name, environment[name]] as const,
+      (name) => [name, environment[name] || undefined] as const,
     ),
-    'tracing.sample': [['OTEL_TRACES_SAMPLER', environment['OTEL_TRACES_SAMPLER']]],
+    'tracing.sample': [['OTEL_TRACES_SAMPLER', environment['OTEL_TRACES_SAMPLER'] || undefined]],
   }
   return (key) => {
     const winner = overriding[key]?.find(([, value]) => value !== undefined)

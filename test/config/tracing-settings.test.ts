@@ -26,17 +26,40 @@ describe('where traces are sent', () => {
   })
 
   it('is nowhere if a variable turns traces off', () => {
-    assert.equal(tracingFrom({ endpoint }, { OTEL_SDK_DISABLED: 'true' }), undefined)
-    assert.equal(tracingFrom({ endpoint }, { OTEL_TRACES_EXPORTER: 'none' }), undefined)
-    assert.deepEqual(tracingFrom({ endpoint }, { OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'otlp' }), usual)
+    for (const variables of [
+      { OTEL_SDK_DISABLED: 'true' },
+      { OTEL_SDK_DISABLED: 'TRUE' },
+      { OTEL_TRACES_EXPORTER: 'none' },
+      { OTEL_TRACES_EXPORTER: 'console' },
+    ]) {
+      assert.equal(tracingFrom({ endpoint }, variables), undefined)
+    }
+    for (const exporters of ['', 'otlp', 'console, otlp']) {
+      assert.deepEqual(
+        tracingFrom({ endpoint }, { OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: exporters }),
+        usual,
+      )
+    }
+  })
+
+  it('ignores variables that are empty', () => {
+    const empty = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: '',
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '',
+      OTEL_TRACES_SAMPLER: '',
+      OTEL_TRACES_SAMPLER_ARG: '',
+    }
+    assert.deepEqual(tracingFrom({ endpoint }, empty), usual)
+    assert.equal(tracingFrom(undefined, empty), undefined)
+    assert.equal(tracingFrom({ endpoint }, { ...empty, OTEL_TRACES_SAMPLER: 'traceidratio' })?.share, 1)
   })
 
   it('must be an address', () => {
-    const wrong = { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }
-    assert.throws(
-      () => tracingFrom(undefined, wrong),
-      new ConfigError('OTEL_EXPORTER_OTLP_ENDPOINT: must be an address such as http://127.0.0.1:4318'),
-    )
+    for (const wrong of ['collector', 'collector:4318'])
+      assert.throws(
+        () => tracingFrom(undefined, { OTEL_EXPORTER_OTLP_ENDPOINT: wrong }),
+        new ConfigError('OTEL_EXPORTER_OTLP_ENDPOINT: must be an address such as http://127.0.0.1:4318'),
+      )
   })
 })
 
@@ -75,7 +98,9 @@ describe('where metrics are sent', () => {
     const own = { ...general, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://metrics:1/x' }
     assert.equal(metricsExportFrom(undefined, own)?.url, 'http://metrics:1/x')
     const wrong = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'collector' }
-    assert.throws(() => metricsExportFrom(undefined, wrong), /OTEL_EXPORTER_OTLP_ENDPOINT: must be an address/)
+    assert.throws(() => metricsExportFrom(undefined, wrong), /OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: must be an address/)
+    const empty = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: '' }
+    assert.equal(metricsExportFrom(undefined, empty), undefined)
   })
 
   it('is nowhere if they are only scraped, or OpenTelemetry is disabled', () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { chatStage } from '../support/chat-stage.ts'
 import { ERROR, kinds, named, parentSent, spansAfterStop, traceCollector } from '../support/trace-collector.ts'
+import { gate } from '../support/waiting.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { OPERATOR_TOKEN } from '../support/weir.ts'
 
@@ -83,6 +84,28 @@ describe('traces', () => {
     ]
     for (const word of words) assert.ok(!sent.includes(word), `nothing of the content is sent: ${word}`)
     assert.match(sent, /"service.name","value":{"stringValue":"weir"}/)
+  })
+
+  it('are whole if the caller leaves in the middle of a stream', async (t) => {
+    const collected = await traceCollector(t)
+    const go = gate()
+    const { weir, engine } = await chatStage(t, {
+      script: { hold: { afterTokens: 1, until: go.opened } },
+      config: { tracing: { endpoint: collected.url } },
+    })
+    const caller = new AbortController()
+    const answer = await weir.chat({ stream: true }, { signal: caller.signal })
+    await answer.body?.getReader().read()
+    caller.abort()
+    await engine.left(1)
+    go.open()
+    const spans = await spansAfterStop(weir, collected)
+    const server = named(spans, 'chat meta/test-8b', SERVER)
+    assert.equal(server.attributes['weir.outcome'], 'caller_left')
+    const children = spans.filter(({ parentSpanId }) => parentSpanId === server.spanId)
+    assert.deepEqual(children.map(({ name }) => name).sort(), ['chat meta/test-8b', 'queue wait', 'settlement'])
+    // Weir has ended the call, so it is no error of the engine.
+    assert.equal(named(spans, 'chat meta/test-8b', CLIENT).status.code ?? 0, 0)
   })
 
   it('name the error of a request that failed or was refused', async (t) => {

@@ -118,9 +118,9 @@ describe('signing in through Keycloak', { skip: missingKeycloak }, () => {
     const operator = await signedIn(operatorUrl, 'joan')
     assert.deepEqual((await sessionOf(operator.browser, operatorUrl))['roles'], ['operator'])
 
-    const stranger = await signedIn(url, 'eve')
-    assert.equal(stranger.response.status, 403)
-    assert.equal(stranger.browser.cookie('weir_session'), undefined)
+    const visitor = await signedIn(url, 'eve')
+    assert.equal(visitor.response.status, 403)
+    assert.equal(visitor.browser.cookie('weir_session'), undefined)
     assert.equal((await signedIn(operatorUrl, 'ada')).response.status, 403)
 
     const again = await member.browser.go(await throughSession(member.browser, url))
