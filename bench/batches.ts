@@ -161,16 +161,19 @@ async function fourReplicas(): Promise<void> {
     const cpu = (): number => replicas.reduce((sum, { pid }) => sum + cpuMicroseconds(pid), 0)
     const size = Math.min(MAX_LINES, Math.ceil(lineCount / 10))
     await ended(client, await submit(client, size))
-    const [memoryBefore, cpuBefore] = [memory(), cpu()]
-    for (let done = size; done < lineCount; done += size) await ended(client, await submit(client, size))
-    const grown = memory() - memoryBefore
-    const each = (cpu() - cpuBefore) / (lineCount - size) / 1000
+    const cpuBefore = cpu()
+    const memoryAfter = [memory()]
+    for (let done = size; done < lineCount; done += size) {
+      await ended(client, await submit(client, size))
+      memoryAfter.push(memory())
+    }
+    const each = (cpu() - cpuBefore) / (size * (memoryAfter.length - 1)) / 1000
     figure('replicas.lines', { unit: '', digits: 0 }, [lineCount])
-    figure('replicas.memory', MEBIBYTES, [memoryBefore, memory()])
+    figure('replicas.memory', MEBIBYTES, memoryAfter)
     figure('replicas.line', { unit: 'ms', digits: 2 }, [each])
     console.log(`${lineCount} lines through four replicas: ${each.toFixed(2)} ms of CPU each`)
     console.log(
-      `  memory of a replica after ${size} lines ${memoryBefore.toFixed(0)} MiB, then ${grown.toFixed(0)} MiB more`,
+      `  memory of a replica after every ${size} lines: ${memoryAfter.map((it) => it.toFixed(0)).join(', ')} MiB`,
     )
   } finally {
     await Promise.all(replicas.map((it) => it.remove()))

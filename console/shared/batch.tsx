@@ -1,10 +1,26 @@
 import type { ComponentChildren } from 'preact'
+import { useRoute } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import type { Operations } from '../generated/console-api.ts'
 import { Confirm } from './action.tsx'
+import { useData, useReloading } from './data.ts'
 import { brief, count, time } from './format.ts'
 import { ErrorLink } from './outcome.tsx'
-import { Amount, Facts, Figures, Moment, State, Table, type Column, type Health } from './parts.tsx'
+import { tasklistIcon } from './icons.ts'
+import { Paged, usePages, type Page } from './pages.tsx'
+import {
+  Amount,
+  Empty,
+  Facts,
+  Figures,
+  Moment,
+  PageHead,
+  Ready,
+  State,
+  Table,
+  type Column,
+  type Health,
+} from './parts.tsx'
 
 /** Batches, as both consoles show them. */
 
@@ -12,7 +28,7 @@ export type BatchInList = Operations['batches']['answer']['data'][number]
 export type BatchDetail = Operations['batch']['answer']
 
 const active: ReadonlySet<string> = new Set(['validating', 'in_progress', 'cancelling', 'finalizing'])
-export const isActive = ({ status }: BatchInList): boolean => active.has(status)
+const isActive = ({ status }: BatchInList): boolean => active.has(status)
 const isCancellable = ({ status }: BatchInList): boolean => status === 'validating' || status === 'in_progress'
 
 const healths: Readonly<Partial<Record<BatchInList['status'], Health>>> = {
@@ -21,7 +37,7 @@ const healths: Readonly<Partial<Record<BatchInList['status'], Health>>> = {
   expired: 'warn',
 }
 
-export function BatchState({ of: { status, paused } }: { of: BatchInList }) {
+function BatchState({ of: { status, paused } }: { of: BatchInList }) {
   if (paused) return <State is="warn">paused</State>
   return <State is={healths[status] ?? 'idle'}>{status.replaceAll('_', ' ')}</State>
 }
@@ -33,11 +49,39 @@ function Progress({ of }: { of: BatchInList }) {
   return total === 0 ? null : <progress max={total} value={ended(of)} aria-label="Lines that have ended" />
 }
 
-export const batchColumns = <Row extends BatchInList>(
-  pathOf: (row: Row) => string,
-  others: readonly Column<Row>[] = [],
-): readonly Column<Row>[] => [
-  { title: 'Batch', cell: (row) => <a href={pathOf(row)}>{row.filename ?? row.id}</a> },
+export const batchPath = (id: string): string => `/console/batches/${id}`
+
+/** Batches in pages, which are read again while one of them is unfinished. */
+export function BatchTable<Row extends BatchInList>({
+  load,
+  others = [],
+  children,
+}: {
+  load: (query: { before?: string }, signal: AbortSignal) => Promise<Page<Row, string>>
+  others?: readonly Column<Row>[]
+  /** If there are none. */
+  children: ComponentChildren
+}) {
+  const pages = usePages((before: string | undefined, signal) => load(before === undefined ? {} : { before }, signal))
+  const { loaded, reload } = pages
+  useReloading(loaded.state === 'ready' && loaded.data.data.some(isActive), reload)
+  return (
+    <Paged of={pages}>
+      {(rows) =>
+        rows.length === 0 ? (
+          <Empty icon={tasklistIcon} title="There are no batches yet">
+            {children}
+          </Empty>
+        ) : (
+          <Table caption="Batches" rows={rows} keyOf={({ id }) => id} columns={columns(others)} />
+        )
+      }
+    </Paged>
+  )
+}
+
+const columns = <Row extends BatchInList>(others: readonly Column<Row>[]): readonly Column<Row>[] => [
+  { title: 'Batch', cell: ({ id, filename }) => <a href={batchPath(id)}>{filename ?? id}</a> },
   ...others,
   { title: 'State', cell: (row) => <BatchState of={row} /> },
   {
@@ -61,8 +105,37 @@ export const batchColumns = <Row extends BatchInList>(
   { title: 'Created', cell: ({ created_at: at }) => <Moment at={at} /> },
 ]
 
-/** One batch: how far it is, what it costs, what went wrong, and what can be done. */
-export function BatchView({ of: batch, facts = [] }: { of: BatchDetail; facts?: Parameters<typeof Facts>[0]['of'] }) {
+type FactList = Parameters<typeof Facts>[0]['of']
+
+/** The page of one batch, which is read again until the batch has ended. */
+export function OneBatch<Batch extends BatchDetail>({
+  load,
+  actions,
+  factsOf = () => [],
+}: {
+  load: (id: string, signal: AbortSignal) => Promise<Batch>
+  actions: (batch: Batch, reload: () => void) => ComponentChildren
+  factsOf?: (batch: Batch) => FactList
+}) {
+  const id = useRoute().params['id'] ?? ''
+  const loaded = useData((signal) => load(id, signal), [id])
+  useReloading(loaded.state === 'ready' && isActive(loaded.data), loaded.reload)
+  return (
+    <Ready of={loaded} shape="report">
+      {(batch) => (
+        <>
+          <PageHead title={batch.filename ?? batch.id} about={`Requests to ${batch.endpoint}`}>
+            {actions(batch, loaded.reload)}
+          </PageHead>
+          <BatchView of={batch} facts={factsOf(batch)} />
+        </>
+      )}
+    </Ready>
+  )
+}
+
+/** How far it is, what it costs, and what went wrong. */
+function BatchView({ of: batch, facts }: { of: BatchDetail; facts: FactList }) {
   const { request_counts: counts, paused, errors, failures } = batch
   return (
     <>

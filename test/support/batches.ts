@@ -41,7 +41,16 @@ export async function submit(client: OpenAI, lines: readonly (object | string)[]
 }
 
 /** Resolves when the batch has one of these states. */
-export async function reached(client: OpenAI, id: string, ...states: readonly Batch['status'][]): Promise<Batch> {
+export function reached(client: OpenAI, id: string, ...states: readonly Batch['status'][]): Promise<Batch> {
+  return reachedWithin(LONG_MS, client, id, ...states)
+}
+
+export async function reachedWithin(
+  ms: number,
+  client: OpenAI,
+  id: string,
+  ...states: readonly Batch['status'][]
+): Promise<Batch> {
   let batch: Batch | undefined
   await eventually(
     `the batch is ${states.join(' or ')}`,
@@ -49,7 +58,7 @@ export async function reached(client: OpenAI, id: string, ...states: readonly Ba
       batch = await client.batches.retrieve(id)
       return states.includes(batch.status)
     },
-    LONG_MS,
+    ms,
   )
   return batch!
 }

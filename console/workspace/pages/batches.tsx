@@ -1,25 +1,16 @@
-import { useLocation, useRoute } from 'preact-iso/router'
+import { useLocation } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
-import { batchColumns, BatchView, CancelBatch, isActive, type BatchDetail } from '../../shared/batch.tsx'
+import { BatchTable, batchPath, CancelBatch, OneBatch, type BatchDetail } from '../../shared/batch.tsx'
 import { addressOf, Failure, send } from '../../shared/client.ts'
-import { useData, useReloading } from '../../shared/data.ts'
 import { Icon } from '../../shared/icon.tsx'
-import { downloadIcon, tasklistIcon, uploadIcon } from '../../shared/icons.ts'
-import { Paged, usePages } from '../../shared/pages.tsx'
-import { Code, Empty, PageHead, Ready, Table } from '../../shared/parts.tsx'
+import { downloadIcon, uploadIcon } from '../../shared/icons.ts'
+import { Code, PageHead } from '../../shared/parts.tsx'
 import { operations } from '../../generated/public-api.ts'
 import { api, type Answer } from '../api.ts'
 
-const batchPath = (id: string): string => `/console/batches/${id}`
-
 /** The batches of the workspace, and where a file becomes one. */
 export function BatchesPage() {
-  const pages = usePages((before: string | undefined, signal) =>
-    api('batches', { query: before === undefined ? {} : { before }, signal }),
-  )
-  const { loaded } = pages
-  useReloading(loaded.state === 'ready' && loaded.data.data.some(isActive), pages.reload)
   return (
     <>
       <PageHead
@@ -27,23 +18,10 @@ export function BatchesPage() {
         about="Many requests from one file, answered within 24 hours on capacity that is idle."
       />
       <NewBatch />
-      <Paged of={pages}>
-        {(rows) =>
-          rows.length === 0 ? (
-            <Empty icon={tasklistIcon} title="There are no batches yet">
-              <p>Drop a file above, or submit one from a terminal:</p>
-              <Code text="weir batch submit questions.jsonl --wait" label="Submits a batch" />
-            </Empty>
-          ) : (
-            <Table
-              caption="Batches"
-              rows={rows}
-              keyOf={({ id }) => id}
-              columns={batchColumns(({ id }) => batchPath(id))}
-            />
-          )
-        }
-      </Paged>
+      <BatchTable load={(query, signal) => api('batches', { query, signal })}>
+        <p>Drop a file above, or submit one from a terminal:</p>
+        <Code text="weir batch submit questions.jsonl --wait" label="Submits a batch" />
+      </BatchTable>
     </>
   )
 }
@@ -137,26 +115,17 @@ function urlIn(line: string): string | undefined {
 }
 
 export function BatchPage() {
-  const id = useRoute().params['id'] ?? ''
-  const loaded = useData((signal) => api('batch', { path: { id }, signal }), [id])
-  useReloading(loaded.state === 'ready' && isActive(loaded.data), loaded.reload)
-  async function cancel(): Promise<void> {
-    await api('cancelBatch', { path: { id } })
-    loaded.reload()
-  }
   return (
-    <Ready of={loaded} shape="report">
-      {(batch) => (
+    <OneBatch
+      load={(id, signal) => api('batch', { path: { id }, signal })}
+      actions={(batch, reload) => (
         <>
-          <PageHead title={batch.filename ?? batch.id} about={`Requests to ${batch.endpoint}`}>
-            <Download of={batch} kind="output" />
-            <Download of={batch} kind="error" />
-            <CancelBatch of={batch} act={cancel} />
-          </PageHead>
-          <BatchView of={batch} />
+          <Download of={batch} kind="output" />
+          <Download of={batch} kind="error" />
+          <CancelBatch of={batch} act={() => api('cancelBatch', { path: { id: batch.id } }).then(reload)} />
         </>
       )}
-    </Ready>
+    />
   )
 }
 
