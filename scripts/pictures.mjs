@@ -1,13 +1,15 @@
-// node_modules/.bin/node scripts/pictures.mjs [FOLDER]: takes the pictures of docs/images anew, from a service with made-up usage. With a
-// folder, it takes every page of both consoles instead: wide and narrow, light and dark.
+// node_modules/.bin/node scripts/pictures.mjs [FOLDER [NAME …]]: takes the pictures of docs/images anew, from a service with made-up usage.
+// With a folder, it takes every page of both consoles instead, or those that are named, as "member-keys": wide and narrow, light and dark.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { openStoreHere } from '../src/store/open.ts'
 import { openBrowser } from '../test/support/browser.ts'
 import { sampleRow } from '../test/support/ledger-samples.ts'
+import { chatLine, sdkOf, submit } from '../test/support/batches.ts'
 import { scriptedEngine } from '../test/support/scripted-engine.ts'
 import { modelEntry, startWeir } from '../test/support/weir.ts'
 import { root } from './bootstrap.mjs'
+import { ensureConsole } from './build-console.mjs'
 
 const DAY_MS = 86_400_000
 const DAYS = 35
@@ -36,6 +38,26 @@ const best = [
   ['operator-overview', 'operator', 'overview'],
 ]
 
+const ANSWER = `Race it against a timer, and **always** clear the timer:
+
+\`\`\`ts
+async function withLimit<T>(work: Promise<T>, ms: number): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error('too late')), ms)
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}
+\`\`\`
+
+| Approach | Stops the work |
+| --- | --- |
+| A race | no |
+| An \`AbortSignal\` | yes |
+
+1. Use a signal if the work takes one.
+2. Otherwise, use the race.
+`
+
+ensureConsole()
 const engine = await scriptedEngine()
 const weir = await startWeir({
   rate_limit: { requests_per_minute: 6000, unauthenticated_per_minute: 1000 },
@@ -52,11 +74,10 @@ const weir = await startWeir({
 })
 const browser = await openBrowser()
 try {
-  const { requestId, model } = await use()
-  const pages = pagesOf(requestId, model)
-  const [, , folder] = process.argv
+  const pages = pagesOf(await use())
+  const [, , folder, ...names] = process.argv
   if (folder === undefined) await takeBest(pages)
-  else await takeAll(pages, folder)
+  else await takeAll(pages, folder, names)
 } finally {
   await browser.close()
   await weir.stop()
@@ -85,7 +106,36 @@ async function use() {
   const found = rows.findLast(
     (it) => it.workspaceId === owners[0]?.id && it.outcome === 'completed' && it.queueWaitMs > 0,
   )
-  return { requestId: found.requestId, model: models[0][0] }
+  const issued = await weir.admin('POST', '/admin/v1/invoices', { workspace: 'default', period: monthBefore(now) })
+  const { number } = await issued.json()
+  return { requestId: found.requestId, model: models[0][0], invoice: number, batch: await submitBatch() }
+}
+
+function monthBefore(now) {
+  return new Date(now - new Date(now).getUTCDate() * DAY_MS).toISOString().slice(0, 7)
+}
+
+async function submitBatch() {
+  const client = sdkOf(weir)
+  const lines = Array.from({ length: 12 }, (_, index) => chatLine(index + 1, { model: models[0][0] }))
+  return (await submit(client, lines)).id
+}
+
+function press(name) {
+  return (page) => page.getByRole('button', { name, exact: true }).first().click()
+}
+
+/** Asks these models a question. */
+function chatWith(names) {
+  return async (page) => {
+    for (const [index, name] of names.entries()) {
+      if (index > 0) await page.getByRole('button', { name: 'Compare' }).click()
+      await page.locator('.model-choice select').nth(index).selectOption({ label: name })
+    }
+    engine.script = { tokens: ANSWER.split(/(?<= )/), reasoning: ['A short example is enough.'], promptTokens: 42 }
+    await page.getByLabel('Message').fill('How do I wait for a promise with a time limit?')
+    await page.keyboard.press('Enter')
+  }
 }
 
 function rowOf(index, now, owners, keys) {
@@ -118,12 +168,29 @@ function rowOf(index, now, owners, keys) {
 }
 
 /** Each with what has to be shown before the picture is taken. */
-function pagesOf(requestId, model) {
+function pagesOf({ requestId, model, batch, invoice }) {
   return {
     member: {
       overview: ['', 'Newest requests'],
       start: ['/start', 'Take the code with you'],
       playground: ['/playground', 'Send'],
+      chat: ['/playground', 'Cost', chatWith(['Qwen3 32B'])],
+      compare: ['/playground', 'Cost', chatWith(['Qwen3 32B', 'Gemma 3 12B'])],
+      settings: ['/playground', 'Top p', press('Settings')],
+      code: ['/playground', 'curl', press('Show code')],
+      palette: [
+        '/usage',
+        'Gemma',
+        async (page) => {
+          await page.keyboard.press('Control+k')
+          await page.keyboard.type('ge')
+        },
+      ],
+      'new-key': ['/keys', 'What is it for?', press('Create a key')],
+      batches: ['/batches', 'Batches'],
+      batch: [`/batches/${batch}`, 'completed'],
+      docs: ['/docs', 'Chat'],
+      'no-such-request': ['/requests/none', 'none'],
       models: ['/models', 'Llama 3.3 70B'],
       model: [`/models/${model}`, 'Speed'],
       keys: ['/keys', 'website'],
@@ -131,6 +198,7 @@ function pagesOf(requestId, model) {
       requests: ['/requests', 'Refused requests'],
       request: [`/requests/${requestId}`, 'Timeline'],
       invoices: ['/invoices', 'Invoices'],
+      invoice: [`/invoices/${invoice}`, invoice],
       sessions: ['/sessions', 'Sessions'],
     },
     operator: {
@@ -147,6 +215,9 @@ function pagesOf(requestId, model) {
       keys: ['/keys', 'website'],
       usage: ['/usage', 'Usage'],
       invoices: ['/invoices', 'Invoices'],
+      'new-key': ['/keys', 'What is it for?', press('Create a key')],
+      batches: ['/batches', 'Batches'],
+      invoice: [`/invoices/${invoice}`, invoice],
       drafts: ['/invoices/drafts', 'Drafts'],
       reconcile: ['/reconcile', 'Reconcile'],
       replicas: ['/replicas', 'Replicas'],
@@ -170,19 +241,23 @@ async function takeBest(pages) {
   await page.screenshot({ path: join(root, 'docs', 'images', 'docs-page.png') })
 }
 
-async function takeAll(pages, folder) {
+async function takeAll(pages, folder, names) {
   mkdirSync(folder, { recursive: true })
   for (const who of ['member', 'operator']) {
-    for (const [size, viewport] of Object.entries({ wide: WIDE, narrow: NARROW })) {
+    const places = Object.entries(pages[who]).filter(([name]) => names.length === 0 || names.includes(`${who}-${name}`))
+    for (const [size, viewport] of places.length === 0 ? [] : Object.entries({ wide: WIDE, narrow: NARROW })) {
       for (const colorScheme of ['light', 'dark']) {
         const page = await signedIn(who, { viewport, colorScheme })
-        for (const [name, place] of Object.entries(pages[who])) {
+        for (const [name, place] of places) {
           try {
             await show(page, who, place)
           } catch (error) {
             console.error(`${who} ${name}: ${error.message.split('\n')[0]}`)
           }
-          await page.screenshot({ path: join(folder, `${who}-${name}-${size}-${colorScheme}.png`), fullPage: true })
+          await page.screenshot({
+            path: join(folder, `${who}-${name}-${size}-${colorScheme}.png`),
+            fullPage: place[0] !== '/docs',
+          })
         }
         await page.context().close()
       }
@@ -201,9 +276,10 @@ function addressOf(who) {
   return who === 'member' ? weir.service.url : weir.adminUrl
 }
 
-async function show(page, who, [path, text]) {
-  await page.goto(`${addressOf(who)}/console${path}`)
+async function show(page, who, [path, text, act]) {
+  await page.goto(`${addressOf(who)}${path.startsWith('/docs') ? '' : '/console'}${path}`)
   await page.locator('h1').first().waitFor()
+  await act?.(page)
   await page.getByText(text).first().waitFor({ timeout: 15_000 })
   await page.locator('.skeleton').first().waitFor({ state: 'detached', timeout: 15_000 })
 }
