@@ -96,7 +96,13 @@ async function use() {
   const owners = await store.workspaces()
   const keys = await store.keys({ limit: 100 })
   const now = Date.now()
-  const rows = Array.from({ length: ROWS }, (_, index) => rowOf(index, now, owners, keys))
+  const current = await store.priceVersions()
+  const earlier = models.map(([id]) => {
+    const list = current.find(({ model }) => model === id)
+    return { ...list, effectiveFrom: now - 2 * DAYS * DAY_MS, latest: list.id }
+  })
+  const prices = new Map((await store.addPriceVersions(earlier)).map((version, index) => [models[index][0], version]))
+  const rows = Array.from({ length: ROWS }, (_, index) => rowOf(index, now, owners, keys, prices))
   for (let from = 0; from < ROWS; from += 3000) await store.addRows(rows.slice(from, from + 3000))
   await store.close()
   engine.script = { tokens: ['Water ', 'flows ', 'over ', 'the ', 'weir.'], promptTokens: 420 }
@@ -107,8 +113,9 @@ async function use() {
     (it) => it.workspaceId === owners[0]?.id && it.outcome === 'completed' && it.queueWaitMs > 0,
   )
   const issued = await weir.admin('POST', '/admin/v1/invoices', { workspace: 'default', period: monthBefore(now) })
-  const { number } = await issued.json()
-  return { requestId: found.requestId, model: models[0][0], invoice: number, batch: await submitBatch() }
+  const answer = await issued.json()
+  if (answer.number === undefined) throw new Error(JSON.stringify(answer))
+  return { requestId: found.requestId, model: models[0][0], invoice: answer.number, batch: await submitBatch() }
 }
 
 function monthBefore(now) {
@@ -138,14 +145,17 @@ function chatWith(names) {
   }
 }
 
-function rowOf(index, now, owners, keys) {
+function rowOf(index, now, owners, keys, prices) {
   const settledAt = now - Math.floor(((ROWS - index) / ROWS) * DAYS * DAY_MS)
   const draw = (index * 7907) % 1000
   const owner = owners[draw < 600 ? 0 : draw % owners.length]
   const own = keys.filter(({ workspaceId }) => workspaceId === owner.id)
-  const model = models[draw % 10 < 5 ? 0 : draw % 10 < 8 ? 1 : draw % 4][0]
+  const [model, , pricing] = models[draw % 10 < 5 ? 0 : draw % 10 < 8 ? 1 : draw % 4]
   const wave = 1 + Math.sin((settledAt / DAY_MS) * 2 * Math.PI) * 0.4 + Math.sin(index / 700) * 0.3
   const outputTokens = Math.round(240 * wave + (draw % 90))
+  const inputTokens = Math.round(7600 * wave)
+  // A$1 for a million tokens is a million pico-AUD for one.
+  const amount = inputTokens * pricing.input_per_million + outputTokens * pricing.output_per_million
   const durationMs = Math.round(500 + outputTokens * (12 + (draw % 7)))
   const failed = draw % 61 === 0 ? { outcome: 'engine_failed', httpStatus: 502, errorCode: 'upstream_error' } : {}
   return sampleRow(`0mgx${settledAt.toString(36)}${String(index).padStart(20, '0')}`, {
@@ -153,13 +163,14 @@ function rowOf(index, now, owners, keys) {
     keyId: own[draw % own.length]?.id ?? 'key_1',
     model,
     lane: model,
+    priceVersion: prices.get(model),
     startedAt: settledAt - durationMs,
     settledAt,
-    inputTokens: Math.round(1900 * wave),
-    cachedInputTokens: Math.round(700 * wave),
+    inputTokens,
+    cachedInputTokens: Math.round(2800 * wave),
     outputTokens,
     maxTokens: 2048,
-    amount: BigInt(Math.round(14_000_000_000 * wave)),
+    amount: BigInt(Math.round(amount * 1e6)),
     queueWaitMs: index % 9 === 0 ? Math.round(420 * wave) : 0,
     firstTokenMs: Math.round(120 + 90 * wave),
     durationMs,
@@ -209,7 +220,7 @@ function pagesOf({ requestId, model, batch, invoice }) {
       engines: ['/engines', model],
       model: [`/models/${model}`, 'Speed'],
       catalog: ['/catalog', 'Catalog'],
-      'local-models': ['/local-models', 'Local models'],
+      'local-models': ['/models', 'Models'],
       workspaces: ['/workspaces', 'acme'],
       workspace: ['/workspaces/default', 'default'],
       keys: ['/keys', 'website'],
@@ -280,6 +291,6 @@ async function show(page, who, [path, text, act]) {
   await page.goto(`${addressOf(who)}${path.startsWith('/docs') ? '' : '/console'}${path}`)
   await page.locator('h1').first().waitFor()
   await act?.(page)
-  await page.getByText(text).first().waitFor({ timeout: 15_000 })
+  await page.getByText(text).filter({ visible: true }).first().waitFor({ timeout: 15_000 })
   await page.locator('.skeleton').first().waitFor({ state: 'detached', timeout: 15_000 })
 }

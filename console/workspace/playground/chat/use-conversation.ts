@@ -48,6 +48,8 @@ interface Request {
 }
 
 const SAVE_MS = 2000
+/** What the code has before a message was written. */
+const EXAMPLE: Question = { text: 'Hello!', images: [] }
 
 export const takesImages = (model: Model): boolean => model.model_categories.includes('vision')
 
@@ -144,7 +146,7 @@ export function useConversation(
       const last = past.at(-1)
       return draft.text === '' && last
         ? bodyAfter(past.slice(0, -1), model, last.question)
-        : bodyAfter(past, model, draft)
+        : bodyAfter(past, model, draft.text === '' && draft.images.length === 0 ? EXAMPLE : draft)
     },
     save: () => saveAs(open.current),
     ask: async (question) => askBehind(exchanges.value.filter(wasTaken), question),
