@@ -3,7 +3,7 @@ import { availableParallelism, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
-import type { Database } from '../src/store/database.ts'
+import { readRows, type Database } from '../src/store/database.ts'
 import { openPostgres } from '../src/store/postgres/client.ts'
 import { openSqliteHere } from '../src/store/sqlite/in-this-thread.ts'
 import { startPostgres } from '../test/support/postgres-server.ts'
@@ -14,6 +14,8 @@ import { fillSearch } from './large-search.ts'
 export interface MeasuredDatabase {
   readonly name: 'SQLite' | 'PostgreSQL'
   open(): Promise<Database>
+  /** The process of the server that answers the one connection. undefined: this process. */
+  serverPid(database: Database): Promise<number | undefined>
   /** The large files that the database reads. */
   files(): readonly string[]
 }
@@ -46,7 +48,12 @@ export async function keptSqlite(dataDir: string, rows: number): Promise<Measure
     rmSync(filling, { recursive: true })
   }
   console.log(`${(statSync(file).size / GIB).toFixed(1)} GiB`)
-  return { name: 'SQLite', open: async () => openSqliteHere({ dataDir, exclusive: false }), files: () => [file] }
+  return {
+    name: 'SQLite',
+    open: async () => openSqliteHere({ dataDir, exclusive: false }),
+    serverPid: async () => undefined,
+    files: () => [file],
+  }
 }
 
 async function fillSqlite(file: string, rows: number): Promise<void> {
@@ -97,10 +104,15 @@ export async function keptPostgres(url: string, rows: number): Promise<MeasuredD
     if (!isComplete) throw new Error('the database was only filled in part: give an empty one')
     const [{ size } = {}] = await run('SELECT pg_database_size(current_database()) AS size')
     console.log(`${(Number(size) / GIB).toFixed(1)} GiB`)
+    // So the server has to be on this machine.
     const [{ data_directory: folder } = {}] = await run('SHOW data_directory')
     return {
       name: 'PostgreSQL',
       open: () => openPostgres({ url, connectionsMax: 1 }),
+      async serverPid(database) {
+        const [{ pid } = {}] = await readRows(database, 'SELECT pg_backend_pid() AS pid')
+        return Number(pid)
+      },
       files: () => largeFilesIn(join(String(folder), 'base')),
     }
   } finally {

@@ -1,13 +1,15 @@
-// node_modules/.bin/node scripts/pictures.mjs [FOLDER]: takes the pictures of docs/images anew, from a service with made-up usage. With a
-// folder, it takes every page of both consoles instead: wide and narrow, light and dark.
+// node_modules/.bin/node scripts/pictures.mjs [FOLDER [NAME …]]: takes the pictures of docs/images anew, from a service with made-up usage.
+// With a folder, it takes every page of both consoles instead, or those that are named, as "member-keys": wide and narrow, light and dark.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { openStoreHere } from '../src/store/open.ts'
 import { openBrowser } from '../test/support/browser.ts'
 import { sampleRow } from '../test/support/ledger-samples.ts'
+import { chatLine, sdkOf, submit } from '../test/support/batches.ts'
 import { scriptedEngine } from '../test/support/scripted-engine.ts'
 import { modelEntry, startWeir } from '../test/support/weir.ts'
 import { root } from './bootstrap.mjs'
+import { ensureConsole } from './build-console.mjs'
 
 const DAY_MS = 86_400_000
 const DAYS = 35
@@ -36,6 +38,26 @@ const best = [
   ['operator-overview', 'operator', 'overview'],
 ]
 
+const ANSWER = `Race it against a timer, and **always** clear the timer:
+
+\`\`\`ts
+async function withLimit<T>(work: Promise<T>, ms: number): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error('too late')), ms)
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}
+\`\`\`
+
+| Approach | Stops the work |
+| --- | --- |
+| A race | no |
+| An \`AbortSignal\` | yes |
+
+1. Use a signal if the work takes one.
+2. Otherwise, use the race.
+`
+
+ensureConsole()
 const engine = await scriptedEngine()
 const weir = await startWeir({
   rate_limit: { requests_per_minute: 6000, unauthenticated_per_minute: 1000 },
@@ -52,11 +74,10 @@ const weir = await startWeir({
 })
 const browser = await openBrowser()
 try {
-  const { requestId, model } = await use()
-  const pages = pagesOf(requestId, model)
-  const [, , folder] = process.argv
+  const pages = pagesOf(await use())
+  const [, , folder, ...names] = process.argv
   if (folder === undefined) await takeBest(pages)
-  else await takeAll(pages, folder)
+  else await takeAll(pages, folder, names)
 } finally {
   await browser.close()
   await weir.stop()
@@ -75,7 +96,13 @@ async function use() {
   const owners = await store.workspaces()
   const keys = await store.keys({ limit: 100 })
   const now = Date.now()
-  const rows = Array.from({ length: ROWS }, (_, index) => rowOf(index, now, owners, keys))
+  const current = await store.priceVersions()
+  const earlier = models.map(([id]) => {
+    const list = current.find(({ model }) => model === id)
+    return { ...list, effectiveFrom: now - 2 * DAYS * DAY_MS, latest: list.id }
+  })
+  const prices = new Map((await store.addPriceVersions(earlier)).map((version, index) => [models[index][0], version]))
+  const rows = Array.from({ length: ROWS }, (_, index) => rowOf(index, now, owners, keys, prices))
   for (let from = 0; from < ROWS; from += 3000) await store.addRows(rows.slice(from, from + 3000))
   await store.close()
   engine.script = { tokens: ['Water ', 'flows ', 'over ', 'the ', 'weir.'], promptTokens: 420 }
@@ -85,17 +112,50 @@ async function use() {
   const found = rows.findLast(
     (it) => it.workspaceId === owners[0]?.id && it.outcome === 'completed' && it.queueWaitMs > 0,
   )
-  return { requestId: found.requestId, model: models[0][0] }
+  const issued = await weir.admin('POST', '/admin/v1/invoices', { workspace: 'default', period: monthBefore(now) })
+  const answer = await issued.json()
+  if (answer.number === undefined) throw new Error(JSON.stringify(answer))
+  return { requestId: found.requestId, model: models[0][0], invoice: answer.number, batch: await submitBatch() }
 }
 
-function rowOf(index, now, owners, keys) {
+function monthBefore(now) {
+  return new Date(now - new Date(now).getUTCDate() * DAY_MS).toISOString().slice(0, 7)
+}
+
+async function submitBatch() {
+  const client = sdkOf(weir)
+  const lines = Array.from({ length: 12 }, (_, index) => chatLine(index + 1, { model: models[0][0] }))
+  return (await submit(client, lines)).id
+}
+
+function press(name) {
+  return (page) => page.getByRole('button', { name, exact: true }).first().click()
+}
+
+/** Asks these models a question. */
+function chatWith(names) {
+  return async (page) => {
+    for (const [index, name] of names.entries()) {
+      if (index > 0) await page.getByRole('button', { name: 'Compare' }).click()
+      await page.locator('.model-choice select').nth(index).selectOption({ label: name })
+    }
+    engine.script = { tokens: ANSWER.split(/(?<= )/), reasoning: ['A short example is enough.'], promptTokens: 42 }
+    await page.getByLabel('Message').fill('How do I wait for a promise with a time limit?')
+    await page.keyboard.press('Enter')
+  }
+}
+
+function rowOf(index, now, owners, keys, prices) {
   const settledAt = now - Math.floor(((ROWS - index) / ROWS) * DAYS * DAY_MS)
   const draw = (index * 7907) % 1000
   const owner = owners[draw < 600 ? 0 : draw % owners.length]
   const own = keys.filter(({ workspaceId }) => workspaceId === owner.id)
-  const model = models[draw % 10 < 5 ? 0 : draw % 10 < 8 ? 1 : draw % 4][0]
+  const [model, , pricing] = models[draw % 10 < 5 ? 0 : draw % 10 < 8 ? 1 : draw % 4]
   const wave = 1 + Math.sin((settledAt / DAY_MS) * 2 * Math.PI) * 0.4 + Math.sin(index / 700) * 0.3
   const outputTokens = Math.round(240 * wave + (draw % 90))
+  const inputTokens = Math.round(7600 * wave)
+  // A$1 for a million tokens is a million pico-AUD for one.
+  const amount = inputTokens * pricing.input_per_million + outputTokens * pricing.output_per_million
   const durationMs = Math.round(500 + outputTokens * (12 + (draw % 7)))
   const failed = draw % 61 === 0 ? { outcome: 'engine_failed', httpStatus: 502, errorCode: 'upstream_error' } : {}
   return sampleRow(`0mgx${settledAt.toString(36)}${String(index).padStart(20, '0')}`, {
@@ -103,13 +163,14 @@ function rowOf(index, now, owners, keys) {
     keyId: own[draw % own.length]?.id ?? 'key_1',
     model,
     lane: model,
+    priceVersion: prices.get(model),
     startedAt: settledAt - durationMs,
     settledAt,
-    inputTokens: Math.round(1900 * wave),
-    cachedInputTokens: Math.round(700 * wave),
+    inputTokens,
+    cachedInputTokens: Math.round(2800 * wave),
     outputTokens,
     maxTokens: 2048,
-    amount: BigInt(Math.round(14_000_000_000 * wave)),
+    amount: BigInt(Math.round(amount * 1e6)),
     queueWaitMs: index % 9 === 0 ? Math.round(420 * wave) : 0,
     firstTokenMs: Math.round(120 + 90 * wave),
     durationMs,
@@ -118,12 +179,29 @@ function rowOf(index, now, owners, keys) {
 }
 
 /** Each with what has to be shown before the picture is taken. */
-function pagesOf(requestId, model) {
+function pagesOf({ requestId, model, batch, invoice }) {
   return {
     member: {
       overview: ['', 'Newest requests'],
       start: ['/start', 'Take the code with you'],
       playground: ['/playground', 'Send'],
+      chat: ['/playground', 'Cost', chatWith(['Qwen3 32B'])],
+      compare: ['/playground', 'Cost', chatWith(['Qwen3 32B', 'Gemma 3 12B'])],
+      settings: ['/playground', 'Top p', press('Settings')],
+      code: ['/playground', 'curl', press('Show code')],
+      palette: [
+        '/usage',
+        'Gemma',
+        async (page) => {
+          await page.keyboard.press('Control+k')
+          await page.keyboard.type('ge')
+        },
+      ],
+      'new-key': ['/keys', 'What is it for?', press('Create a key')],
+      batches: ['/batches', 'Batches'],
+      batch: [`/batches/${batch}`, 'completed'],
+      docs: ['/docs', 'Chat'],
+      'no-such-request': ['/requests/none', 'none'],
       models: ['/models', 'Llama 3.3 70B'],
       model: [`/models/${model}`, 'Speed'],
       keys: ['/keys', 'website'],
@@ -131,6 +209,7 @@ function pagesOf(requestId, model) {
       requests: ['/requests', 'Refused requests'],
       request: [`/requests/${requestId}`, 'Timeline'],
       invoices: ['/invoices', 'Invoices'],
+      invoice: [`/invoices/${invoice}`, invoice],
       sessions: ['/sessions', 'Sessions'],
     },
     operator: {
@@ -141,12 +220,15 @@ function pagesOf(requestId, model) {
       engines: ['/engines', model],
       model: [`/models/${model}`, 'Speed'],
       catalog: ['/catalog', 'Catalog'],
-      'local-models': ['/local-models', 'Local models'],
+      'local-models': ['/models', 'Models'],
       workspaces: ['/workspaces', 'acme'],
       workspace: ['/workspaces/default', 'default'],
       keys: ['/keys', 'website'],
       usage: ['/usage', 'Usage'],
       invoices: ['/invoices', 'Invoices'],
+      'new-key': ['/keys', 'What is it for?', press('Create a key')],
+      batches: ['/batches', 'Batches'],
+      invoice: [`/invoices/${invoice}`, invoice],
       drafts: ['/invoices/drafts', 'Drafts'],
       reconcile: ['/reconcile', 'Reconcile'],
       replicas: ['/replicas', 'Replicas'],
@@ -170,19 +252,23 @@ async function takeBest(pages) {
   await page.screenshot({ path: join(root, 'docs', 'images', 'docs-page.png') })
 }
 
-async function takeAll(pages, folder) {
+async function takeAll(pages, folder, names) {
   mkdirSync(folder, { recursive: true })
   for (const who of ['member', 'operator']) {
-    for (const [size, viewport] of Object.entries({ wide: WIDE, narrow: NARROW })) {
+    const places = Object.entries(pages[who]).filter(([name]) => names.length === 0 || names.includes(`${who}-${name}`))
+    for (const [size, viewport] of places.length === 0 ? [] : Object.entries({ wide: WIDE, narrow: NARROW })) {
       for (const colorScheme of ['light', 'dark']) {
         const page = await signedIn(who, { viewport, colorScheme })
-        for (const [name, place] of Object.entries(pages[who])) {
+        for (const [name, place] of places) {
           try {
             await show(page, who, place)
           } catch (error) {
             console.error(`${who} ${name}: ${error.message.split('\n')[0]}`)
           }
-          await page.screenshot({ path: join(folder, `${who}-${name}-${size}-${colorScheme}.png`), fullPage: true })
+          await page.screenshot({
+            path: join(folder, `${who}-${name}-${size}-${colorScheme}.png`),
+            fullPage: place[0] !== '/docs',
+          })
         }
         await page.context().close()
       }
@@ -201,9 +287,10 @@ function addressOf(who) {
   return who === 'member' ? weir.service.url : weir.adminUrl
 }
 
-async function show(page, who, [path, text]) {
-  await page.goto(`${addressOf(who)}/console${path}`)
+async function show(page, who, [path, text, act]) {
+  await page.goto(`${addressOf(who)}${path.startsWith('/docs') ? '' : '/console'}${path}`)
   await page.locator('h1').first().waitFor()
-  await page.getByText(text).first().waitFor({ timeout: 15_000 })
+  await act?.(page)
+  await page.getByText(text).filter({ visible: true }).first().waitFor({ timeout: 15_000 })
   await page.locator('.skeleton').first().waitFor({ state: 'detached', timeout: 15_000 })
 }

@@ -1,9 +1,9 @@
 import { ChartGroup } from '../shared/chart.tsx'
 import { keyIcon } from '../shared/icons.ts'
 import { useData } from '../shared/data.ts'
-import { ago, count, date, exactAud, percent, sydneyDate } from '../shared/format.ts'
+import { count, date, exactAud, percent, sydneyDate } from '../shared/format.ts'
 import { KeyState } from '../shared/keys.tsx'
-import { Amount, Empty, Figures, Meter, Ready, Table } from '../shared/parts.tsx'
+import { Ago, Amount, Empty, Figures, Meter, Ready, Table } from '../shared/parts.tsx'
 import { CostChart, RequestsChart } from '../shared/usage-charts.tsx'
 import { api, type Answer, type Workspace } from './api.ts'
 import { may } from './session.tsx'
@@ -115,7 +115,7 @@ function Keys({ of: { data, next } }: { of: Answer<'listKeys'> }) {
               ),
             },
             { title: 'State', cell: (key) => <KeyState of={key} /> },
-            { title: 'Last used', cell: (key) => ago(key.last_used_at) },
+            { title: 'Last used', cell: (key) => <Ago at={key.last_used_at} /> },
             { title: 'Created', cell: ({ created }) => date(created) },
           ]}
         />

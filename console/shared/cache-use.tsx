@@ -57,13 +57,13 @@ export function CacheSection<Use extends CacheUse>({
                 ...columns,
                 { title: 'Model', cell: ({ model }) => <span class="name-cell">{model}</span> },
                 { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
-                { title: 'Input tokens', isNumber: true, cell: (it) => count(it.input_tokens) },
+                { title: 'Input', isNumber: true, cell: (it) => count(it.input_tokens) },
                 {
                   title: 'Cached',
                   isNumber: true,
                   cell: (it) => (it.input_tokens > 0 ? percent(it.cached_input_tokens / it.input_tokens) : '–'),
                 },
-                { title: 'Likely causes of misses', cell: ({ misses }) => <Causes of={misses} /> },
+                { title: 'Likely causes', cell: ({ misses }) => <Causes of={misses} /> },
                 { title: 'Latest change', cell: ({ latest_change: change }) => <Change of={change} /> },
               ]}
             />

@@ -17,7 +17,7 @@ export function aud(amount: string | number): string {
   return value === 0 || Math.abs(value) >= 0.1 ? dollars(fixed(value, 2)) : cents(threeDigits.format(value * 100))
 }
 
-const threeDigits = new Intl.NumberFormat('en-AU', { maximumSignificantDigits: 3 })
+const threeDigits = new Intl.NumberFormat('en-AU', { minimumSignificantDigits: 3, maximumSignificantDigits: 3 })
 const fixed = (value: number, digits: number): string =>
   value.toLocaleString('en-AU', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 const cents = (digits: string): string => `${digits.replace('-', '−')}¢`

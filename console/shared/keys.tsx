@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from './action.tsx'
-import { ago, date, sydneyDate } from './format.ts'
+import { date, sydneyDate } from './format.ts'
 import { Field, Form } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { keyIcon, plusIcon } from './icons.ts'
 import { changedLimits, LimitFields, LimitsInWords, typedLimits, type KeyLimits } from './key-limits.tsx'
-import { Copy, Dialog, Empty, PageHead, State, Table, type Column } from './parts.tsx'
+import { Ago, Copy, Dialog, Empty, PageHead, State, Table, type Column } from './parts.tsx'
 import { Paged, type Pages } from './pages.tsx'
 
 /** The page of keys, which both consoles have: a list, creating, changing and revoking one. */
@@ -121,9 +121,8 @@ export function KeysPage<Key extends KeyRow>({
                   title: 'Key',
                   cell: (key) => (
                     <>
-                      {key.name ?? <span class="soft">no name</span>} {mark?.(key)}
-                      <br />
-                      <code class="small">{key.redacted}</code>
+                      {key.name ?? <span class="soft">no name</span>} <code class="small unbroken">{key.redacted}</code>{' '}
+                      {mark?.(key)}
                       <br />
                       <code class="small soft">{key.id}</code>
                     </>
@@ -138,7 +137,7 @@ export function KeysPage<Key extends KeyRow>({
                     </>
                   ),
                 },
-                { title: 'Last used', cell: (key) => ago(key.last_used_at) },
+                { title: 'Last used', cell: (key) => <Ago at={key.last_used_at} /> },
                 ...columns,
                 ...(mayChange ? [action] : []),
               ]}

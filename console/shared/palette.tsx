@@ -166,12 +166,12 @@ function requestPlace(id: string): Place {
   return { kind: 'Request', title: `Open request ${id}`, icon: pulseIcon, href: requestPath(id) }
 }
 
-/** Those that have every word; first those whose title begins with the text. */
+/** Those that have every word, or are of that kind; first those whose title begins with the text. */
 function fitting(places: readonly Place[], text: string): readonly Place[] {
   const words = text.toLowerCase().split(/\s+/)
   const found = places.filter(({ title, note = '', kind }) => {
-    const own = `${title} ${note} ${kind}`.toLowerCase()
-    return words.every((word) => own.includes(word))
+    const own = `${title} ${note}`.toLowerCase()
+    return words.every((word) => own.includes(word) || kind.toLowerCase() === word)
   })
   const isFirst = ({ title }: Place): boolean => title.toLowerCase().startsWith(text.toLowerCase())
   return [...found.filter(isFirst), ...found.filter((it) => !isFirst(it))]

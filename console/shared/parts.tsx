@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { isReachable, type Failure } from './client.ts'
 import type { Loaded } from './data.ts'
-import { aud, exactAud, time } from './format.ts'
+import { ago, aud, exactAud, time } from './format.ts'
 import { Icon } from './icon.tsx'
 import { checkIcon, copyIcon, inboxIcon } from './icons.ts'
 
@@ -186,6 +186,15 @@ export function Moment({ at }: { at: string }) {
   )
 }
 
+/** How long ago, with the time on hover. */
+export function Ago({ at }: { at: string | null }) {
+  return (
+    <span class="unbroken" title={at === null ? undefined : time(at)}>
+      {ago(at)}
+    </span>
+  )
+}
+
 export interface Column<Row> {
   readonly title: string
   readonly isNumber?: boolean
@@ -197,17 +206,20 @@ export interface Column<Row> {
 /** The first column names the row. */
 export function Table<Row>({
   caption,
+  stacksOnPhones = false,
   columns,
   rows,
   keyOf,
 }: {
   caption: string
+  /** Each row is a block on a phone: for cells that are wide and have actions. */
+  stacksOnPhones?: boolean
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   keyOf: (row: Row) => string
 }) {
   return (
-    <div class="table-wrap" role="region" aria-label={caption} tabIndex={0}>
+    <div class={stacksOnPhones ? 'table-wrap stacks' : 'table-wrap'} role="region" aria-label={caption} tabIndex={0}>
       <table>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
@@ -228,7 +240,7 @@ export function Table<Row>({
                     {cell(row)}
                   </th>
                 ) : (
-                  <td key={title} class={isNumber ? 'number' : isAction ? 'action' : ''}>
+                  <td key={title} data-title={title} class={isNumber ? 'number' : isAction ? 'action' : ''}>
                     {cell(row)}
                   </td>
                 ),

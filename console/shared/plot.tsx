@@ -260,7 +260,7 @@ function optionsOf(
       {
         ...axis,
         size: roomForLabels,
-        space: 36,
+        space: 28,
         incrs: [...measure.steps],
         values: (self, ticks, _axis, _space, step) => ticks.map(measure.axis(self.scales['y']?.max ?? 0, step)),
       },

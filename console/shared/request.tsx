@@ -4,7 +4,8 @@ import { Failure } from './client.ts'
 import { useData } from './data.ts'
 import { count, exactTime, milliseconds, picoAud, time } from './format.ts'
 import { OutcomeState } from './outcome.tsx'
-import { Facts, PageHead, Ready } from './parts.tsx'
+import { Empty, Facts, PageHead, Ready } from './parts.tsx'
+import { searchIcon } from './icons.ts'
 import { ErrorCode, type RefusedRequest } from './refused.tsx'
 import { requestPath } from './request-path.ts'
 
@@ -36,7 +37,17 @@ export function RequestPage({ source, linkTo }: { source: RequestSource; linkTo:
       </PageHead>
       <Ready of={loaded}>
         {({ row, refusal }) =>
-          row ? <RequestDetails row={row} linkTo={linkTo} /> : <RefusedDetails request={refusal} linkTo={linkTo} />
+          row ? (
+            <RequestDetails row={row} linkTo={linkTo} />
+          ) : refusal ? (
+            <RefusedDetails request={refusal} linkTo={linkTo} />
+          ) : (
+            <Empty icon={searchIcon} title="There is no request with this id">
+              Its id is in the header X-Request-Id of each answer. A request is here once it is settled. Of those that
+              were refused, the newest 20 of each error code are kept, for 31 days.
+              <a href="/console/requests">Search by key, model, outcome or time</a>
+            </Empty>
+          )
         }
       </Ready>
     </>
@@ -70,17 +81,15 @@ export function RequestSearch() {
   )
 }
 
-type Found = { row: RequestRow; refusal?: undefined } | { row?: undefined; refusal: Refusal }
+type Found = { row: RequestRow; refusal?: undefined } | { row?: undefined; refusal: Refusal | undefined }
 
-/** The row of a request; or why it was refused, if that is still known. */
+/** The row of a request; or why it was refused; or neither. */
 async function find(source: RequestSource, id: string, signal: AbortSignal): Promise<Found> {
   try {
     return { row: await source.row(id, signal) }
   } catch (failure) {
     if (!(failure instanceof Failure) || failure.status !== 404) throw failure
-    const refusal = await source.refusal(id, signal)
-    if (refusal) return { refusal }
-    throw failure
+    return { refusal: await source.refusal(id, signal) }
   }
 }
 

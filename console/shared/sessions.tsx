@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Confirm } from './action.tsx'
 import { peopleIcon } from './icons.ts'
-import { ago } from './format.ts'
-import { Empty, Moment, Table, type Column } from './parts.tsx'
+import { Ago, Empty, Moment, Table, type Column } from './parts.tsx'
 
 /** The list of sessions, which both consoles have. */
 
@@ -79,8 +78,8 @@ export function SessionTable({
                 </>
               ),
             },
-            { title: 'Since', cell: ({ started }) => ago(started) },
-            { title: 'Last used', cell: ({ last_used: at }) => ago(at) },
+            { title: 'Since', cell: ({ started }) => <Ago at={started} /> },
+            { title: 'Last used', cell: ({ last_used: at }) => <Ago at={at} /> },
             { title: 'Ends', cell: ({ expires_at: at }) => <Moment at={at} /> },
             { title: 'Address', cell: ({ address }) => address ?? '–' },
             ...(end ? [action] : []),

@@ -190,6 +190,49 @@ describe('the chat', () => {
     await assertAccessible(page)
   })
 
+  it('sends the results of tools back, and goes on with them, also after a reload', async () => {
+    const { page, go } = visitor
+    const calls = ['Sydney', 'Perth'].map((city, index) => ({
+      id: `call_${city}`,
+      name: index === 0 ? 'weather' : 'time',
+      arguments: [JSON.stringify({ city })],
+    }))
+    stage.engine.script = { toolCalls: calls }
+    await go('/playground')
+    await send('How is the weather?')
+    await page.getByLabel('Result of weather').fill('{"degrees": 20}')
+    await page.getByLabel('What the request took').getByText('Cost').waitFor()
+    await page.reload()
+    await page.getByLabel('Result of weather').fill('{"degrees": 20}')
+    assert.equal(await button('Send the results').isDisabled(), true, 'the engine needs both')
+    await page.getByLabel('Result of time').fill('noon')
+    await assertAccessible(page)
+    stage.engine.script = { tokens: ['Warm'] }
+    await button('Send the results').click()
+    await answers().getByText('Warm').waitFor()
+    await page.getByRole('region', { name: 'Result of weather' }).getByText('20').waitFor()
+    assert.equal(await page.getByLabel('Result of weather').locator('textarea').count(), 0)
+    assert.deepEqual(stage.engine.calls.at(-1)?.body['messages'], [
+      { role: 'user', content: 'How is the weather?' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: calls.map(({ id, name, arguments: [text] }) => ({
+          id,
+          type: 'function',
+          function: { name, arguments: text },
+        })),
+      },
+      { role: 'tool', tool_call_id: 'call_Sydney', content: '{"degrees": 20}' },
+      { role: 'tool', tool_call_id: 'call_Perth', content: 'noon' },
+    ])
+    await ask('And tomorrow?', 'Cold')
+    assert.deepEqual(
+      sentMessages().map(([role]) => role),
+      ['user', 'assistant', 'tool', 'tool', 'assistant', 'user'],
+    )
+  })
+
   it('follows the answer until the reader scrolls up, and the composer stays in place', async () => {
     const { page, go } = visitor
     const held = Promise.withResolvers<void>()

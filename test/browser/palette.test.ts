@@ -38,6 +38,14 @@ describe('the palette', () => {
       assert.equal(await active(), place)
       assert.equal(await page.locator('[role=option][aria-selected=true]').getAttribute('id'), place)
     }
+    await field.fill('ag')
+    await options.getByText('Usage').waitFor()
+    assert.equal(
+      await options.getByText('Keys', { exact: true }).count(),
+      0,
+      'the word "Page" beside it does not count',
+    )
+    await field.fill('')
     await page.keyboard.press('ArrowDown')
     await page.keyboard.type('us')
     await eventually('the first one is chosen again', async () => (await active()) === 'place-0')

@@ -119,7 +119,7 @@ describe('the playground of other models', () => {
     await page.getByText('No images yet').waitFor()
     await page.getByLabel('Images', { exact: true }).fill('2')
     await page.getByRole('button', { name: 'Make' }).click()
-    await page.getByLabel('What the request took').getByText('8¢').waitFor()
+    await page.getByLabel('What the request took').getByText('8.00¢').waitFor()
     await assertAccessible(page)
     const gallery = page.getByRole('region', { name: 'Gallery' })
     await page.reload()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import { assertAccessible } from '../support/browser.ts'
+import { assertAccessible, assertFits } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage } from '../support/console-stage.ts'
 import { eventually } from '../support/waiting.ts'
 import { modelEntry } from '../support/weir.ts'
@@ -26,6 +26,9 @@ const pages: readonly (readonly [path: string, heading: string])[] = [
   ['/playground', 'Playground'],
   ['/keys', 'Keys'],
   ['/usage', 'Usage'],
+  ['/batches', 'Batches'],
+  ['/requests', 'Requests'],
+  ['/sessions', 'Sessions'],
   ['/invoices', 'Invoices'],
 ]
 
@@ -52,8 +55,8 @@ describe('every page of the console', () => {
     const { page, context, go } = await stage.visitor({ phone: true, dark: true })
     for (const [path] of pages) {
       await go(path)
-      const [width, shown] = await page.evaluate<[number, number]>('[document.body.scrollWidth, innerWidth]')
-      assert.ok(width <= shown, `${path} is ${width} wide`)
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      await assertFits(page)
       await assertAccessible(page)
     }
     await context.close()

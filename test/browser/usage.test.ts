@@ -125,7 +125,7 @@ describe('the usage page', () => {
     await page.getByText('price version').first().waitFor()
     await assertAccessible(page)
     await go('/requests/nothing')
-    await page.getByText('There is no settled request "nothing".').waitFor()
+    await page.getByText('There is no request with this id').waitFor()
   })
 })
 

@@ -23,9 +23,9 @@ describe('amounts in the consoles', () => {
   it('are written in the unit and with the digits of their magnitude', () => {
     assert.deepEqual(
       ['0', '1234.5', '0.5', '0.0996', '0.0113', '0.0000356', '0.0000000012', '-0.5', '-0.02'].map(aud),
-      ['A$0.00', 'A$1,234.50', 'A$0.50', '9.96¢', '1.13¢', '0.00356¢', '0.00000012¢', '−A$0.50', '−2¢'],
+      ['A$0.00', 'A$1,234.50', 'A$0.50', '9.96¢', '1.13¢', '0.00356¢', '0.000000120¢', '−A$0.50', '−2.00¢'],
     )
-    assert.deepEqual([picoAud('3800000'), picoAud('-1500000000000')], ['0.00038¢', '−A$1.50'])
+    assert.deepEqual([picoAud('3800000'), picoAud('-1500000000000')], ['0.000380¢', '−A$1.50'])
   })
 
   it('stay in dollars if they are prices, so that these can be compared', () => {

@@ -58,3 +58,22 @@ export async function assertAccessible(page: Page): Promise<void> {
     page.url(),
   )
 }
+
+/** Fails if the page, or an action in a table, is wider than the screen. With `wholeTables`, no table may be wider either. */
+export async function assertFits(page: Page, { wholeTables = false } = {}): Promise<void> {
+  const tooWide = await page.evaluate<string[]>(`(() => {
+    const inSight = (it) => {
+      const { left, right } = it.getBoundingClientRect()
+      const around = it.closest('.table-wrap').getBoundingClientRect()
+      return left >= around.left - 1 && right <= Math.min(around.right, innerWidth) + 1
+    }
+    const actions = [...document.querySelectorAll('.table-wrap :is(button, select, input, .button)')]
+    const tables = ${wholeTables} ? [...document.querySelectorAll('.table-wrap')] : []
+    return [
+      ...(document.body.scrollWidth > innerWidth ? ['the page'] : []),
+      ...actions.filter((it) => !inSight(it)).map((it) => it.ariaLabel ?? it.textContent),
+      ...tables.filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.ariaLabel),
+    ]
+  })()`)
+  assert.deepEqual(tooWide, [], page.url())
+}

@@ -1,4 +1,4 @@
-import type { Browser, BrowserContext } from 'playwright-core'
+import type { Browser, BrowserContext, BrowserContextOptions } from 'playwright-core'
 import { openBrowser, openPage } from './browser.ts'
 import { scriptedEngine, type ScriptedEngine } from './scripted-engine.ts'
 import { speechEngine, type SpeechEngine } from './speech-engine.ts'
@@ -10,14 +10,15 @@ export interface ConsoleStage {
   readonly engine: ScriptedEngine
   readonly browser: Browser
   /** A browser of its own, signed in with the key of the first workspace unless told otherwise. */
-  visitor(options?: {
-    readonly isSignedIn?: boolean
-    readonly phone?: boolean
-    readonly dark?: boolean
-  }): Promise<Visitor>
+  visitor(options?: { readonly isSignedIn?: boolean } & Screen): Promise<Visitor>
   /** A browser of its own, signed in to the operator's console. */
-  operator(): Promise<Visitor>
+  operator(options?: Screen): Promise<Visitor>
   stop(): Promise<void>
+}
+
+interface Screen {
+  readonly phone?: boolean
+  readonly dark?: boolean
 }
 
 export interface Visitor {
@@ -42,13 +43,9 @@ export async function consoleStage(
     weir,
     engine,
     browser,
-    async visitor({ isSignedIn = true, phone = false, dark = false } = {}) {
-      const context = await browser.newContext({
-        viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 860 },
-        colorScheme: dark ? 'dark' : 'light',
-        permissions: ['clipboard-read', 'clipboard-write', 'microphone'],
-        reducedMotion: 'reduce',
-      })
+    async visitor({ isSignedIn = true, ...screen } = {}) {
+      const permissions = ['clipboard-read', 'clipboard-write', 'microphone']
+      const context = await browser.newContext({ ...screenOf(screen), permissions })
       const page = await openPage(context)
       const go = async (path: string): Promise<void> => {
         await page.goto(`${weir.service.url}/console${path}`)
@@ -57,8 +54,8 @@ export async function consoleStage(
       if (isSignedIn) await signIn(context, weir.service.url, { key: weir.key })
       return { context, page, go }
     },
-    async operator() {
-      const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce' })
+    async operator(screen = {}) {
+      const context = await browser.newContext(screenOf(screen))
       const page = await openPage(context)
       const go = async (path: string): Promise<void> => {
         await page.goto(`${weir.adminUrl}/console${path}`)
@@ -73,6 +70,14 @@ export async function consoleStage(
       await engine.close()
       await speech.close()
     },
+  }
+}
+
+function screenOf({ phone = false, dark = false }: Screen): BrowserContextOptions {
+  return {
+    viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 860 },
+    colorScheme: dark ? 'dark' : 'light',
+    reducedMotion: 'reduce',
   }
 }
 

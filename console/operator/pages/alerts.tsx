@@ -3,9 +3,15 @@ import { Problem, useAction, type PageAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { bellIcon } from '../../shared/icons.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
-import { Empty, Moment, PageHead, Ready, Segments, State, Table } from '../../shared/parts.tsx'
+import { Code, Empty, Moment, PageHead, Ready, Segments, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { may } from '../session.tsx'
+
+const EXAMPLE = `alerts:
+  webhooks:
+    - name: ops
+      url: https://ops.example.com/weir
+      secret_env: OPS_WEBHOOK_SECRET`
 
 /** Who is notified of events, and what was sent. */
 
@@ -57,7 +63,10 @@ export function AlertsPage() {
         {({ data }) =>
           data.length === 0 ? (
             <Empty icon={bellIcon} title="There are no endpoints yet">
-              Add webhooks and e-mail addresses to the section alerts of weir.yaml. The guide on webhooks shows how.
+              <span>
+                Add webhooks and e-mail addresses to <code>weir.yaml</code>:
+              </span>
+              <Code text={EXAMPLE} label="An example of alerts in weir.yaml" />
             </Empty>
           ) : (
             <Table

@@ -34,9 +34,9 @@ export function AuditPage() {
 
 const columns = [
   { title: 'When', cell: ({ at }: Entry) => <Moment at={at} /> },
-  { title: 'Who', cell: ({ actor }: Entry) => <span class="name-cell">{actor}</span> },
+  { title: 'Who', cell: ({ actor }: Entry) => <span class="short-cell">{actor}</span> },
   { title: 'What', cell: ({ title }: Entry) => title },
-  { title: 'On', cell: (entry: Entry) => <span class="name-cell">{subjectOf(entry) || '–'}</span> },
+  { title: 'On', cell: (entry: Entry) => <span class="short-cell">{subjectOf(entry) || '–'}</span> },
   {
     title: 'Outcome',
     cell: ({ outcome }: Entry) => (

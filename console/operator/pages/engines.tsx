@@ -52,6 +52,7 @@ export function EnginesPage() {
           ) : (
             <Table
               caption="Engines"
+              stacksOnPhones
               rows={data}
               keyOf={({ lane }) => lane}
               columns={[

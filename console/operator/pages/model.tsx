@@ -38,7 +38,7 @@ export function ModelPage() {
               />
             </section>
             {lanes.map(({ lane }) => (
-              <Lane key={lane} lane={lane} />
+              <Lane key={lane} lane={lane} model={id} />
             ))}
           </div>
         )}
@@ -75,13 +75,14 @@ function prices(pricing: Answer<'getModel'>['pricing']): readonly (readonly [str
   )
 }
 
-function Lane({ lane }: { lane: string }) {
+function Lane({ lane, model }: { lane: string; model: string }) {
   const loaded = useData((signal) => api('getLaneLimits', { path: { lane }, signal }), [lane])
   return (
     <section class="panel stack tight" aria-label={lane}>
-      <h2>
-        <a href={lanePath(lane)}>{lane}</a>
-      </h2>
+      <div class="row apart">
+        <h2>{lane === model ? 'Queue' : lane}</h2>
+        <a href={lanePath(lane)}>Live</a>
+      </div>
       <Ready of={loaded}>
         {({ limits }) => (
           <Facts

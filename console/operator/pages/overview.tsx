@@ -10,7 +10,7 @@ import { api, type Answer, type Sample } from '../api.ts'
 import { attentionOf, DISK_LOW, type Attention, type OperatorState } from '../attention.ts'
 import { FirstSteps } from '../first-steps.tsx'
 import { live } from '../live.ts'
-import { workspacePath } from '../paths.ts'
+import { modelPath, workspacePath } from '../paths.ts'
 import { LiveRequests } from '../live-requests.tsx'
 
 /** The state of the service: what needs attention, health, traffic, spend, and requests as they are settled. */
@@ -115,6 +115,7 @@ export function OverviewPage() {
                   caption="Top models today"
                   title="Model"
                   rows={report.groups.map((it) => ({ ...it, name: it.group }))}
+                  hrefOf={modelPath}
                 />
               </section>
               <section class="stack" aria-labelledby="workspaces">
@@ -234,9 +235,12 @@ function loadOf(sample: Sample | undefined): readonly (readonly [label: string, 
   return [
     ['In flight', count(lanes.reduce((sum, it) => sum + it.in_flight_requests, 0))],
     ['Waiting', count(lanes.reduce((sum, it) => sum + it.queue_depth, 0))],
-    ['Wait, 95 %', slowest ? milliseconds(slowest.wait_ms_p95 ?? 0) : '–', slowest ? slowest.lane : 'none admitted'],
+    ['Wait, 95 %', slowest ? milliseconds(slowest.wait_ms_p95 ?? 0) : '–', slowest ? noteOf(slowest) : 'none admitted'],
   ]
 }
+
+/** Which lane waits longest, if any does. */
+const noteOf = ({ lane, wait_ms_p95: wait }: Sample['lanes'][number]): string => (wait === 0 ? 'in all lanes' : lane)
 
 function LoadChart({ samples }: { samples: readonly Sample[] }) {
   const sums = (pick: (lane: Sample['lanes'][number]) => number): readonly number[] =>

@@ -205,7 +205,7 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
         you like when you have seen what they do.
       </p>
       <Form class="stack" action={action} submit={simulate}>
-        <div class="number-fields">
+        <div class="number-fields wide">
           {limitNames.map((name) => (
             <Field key={name} label={names[name]}>
               <input

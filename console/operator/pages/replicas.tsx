@@ -62,6 +62,7 @@ export function ReplicasPage() {
                 },
                 {
                   title: 'Action',
+                  isAction: true,
                   cell: (replica) =>
                     replica.draining || !may('drainReplica') ? null : (
                       <button

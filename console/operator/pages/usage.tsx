@@ -8,6 +8,7 @@ import { Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../
 import { PeriodChoice, periodIn } from '../../shared/period.tsx'
 import { UsageCharts } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
+import { modelPath, workspacePath } from '../paths.ts'
 
 /** What all workspaces used and what it cost. */
 
@@ -64,7 +65,9 @@ export function UsagePage() {
               <>
                 {workspace}
                 <br />
-                <code class="small soft">{key}</code>
+                <code class="small soft short-id" title={key}>
+                  {key}
+                </code>
               </>
             ),
           },
@@ -72,6 +75,13 @@ export function UsagePage() {
       />
     </>
   )
+}
+
+const titles: Readonly<Record<Grouping, string>> = { workspace: 'Workspace', model: 'Model', key: 'Key' }
+const pathOf: Readonly<Record<Grouping, (group: string) => string>> = {
+  workspace: workspacePath,
+  model: modelPath,
+  key: (id) => `/console/requests?${new URLSearchParams({ key: id }).toString()}`,
 }
 
 function Overview({ of: report, kind }: { of: Report; kind: Grouping }) {
@@ -94,7 +104,7 @@ function Overview({ of: report, kind }: { of: Report; kind: Grouping }) {
         rows={groups}
         keyOf={({ group }) => group}
         columns={[
-          { title: 'Name', cell: ({ group }) => group },
+          { title: titles[kind], cell: ({ group }) => <a href={pathOf[kind](group)}>{group}</a> },
           { title: 'Requests', isNumber: true, cell: (it) => count(it.requests) },
           { title: 'Input tokens', isNumber: true, cell: (it) => count(it.input_tokens) },
           { title: 'Output tokens', isNumber: true, cell: (it) => count(it.output_tokens) },

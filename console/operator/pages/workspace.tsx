@@ -133,7 +133,8 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
   return (
     <Form class="panel stack" action={action} submit={save}>
       <h2>Limits and buyer</h2>
-      <div class="number-fields wide">
+      <fieldset class="number-fields wide">
+        <legend>Limits</legend>
         <Field label="Requests a minute" hint="Empty: the default of the service.">
           <input {...field('requests_per_minute')} type="number" min={1} max={100_000_000} />
         </Field>
@@ -149,6 +150,9 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
             <option value="soft">soft: only reports</option>
           </select>
         </Field>
+      </fieldset>
+      <fieldset class="number-fields wide">
+        <legend>Buyer on invoices</legend>
         <Field label="Buyer">
           <input {...field('buyer.name')} maxLength={1000} />
         </Field>
@@ -160,16 +164,18 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
             title="Enter an ABN of 11 digits, such as 51 824 753 556."
           />
         </Field>
-        <Field label="Address">
-          <input {...field('buyer.address')} maxLength={1000} />
-        </Field>
         <Field label="Purchase order">
           <input {...field('buyer.purchase_order')} maxLength={1000} />
         </Field>
         <Field label="E-mail for invoices" hint="Empty: invoices are not sent.">
           <input {...field('buyer.email')} type="email" maxLength={254} />
         </Field>
-      </div>
+        <div class="whole-row">
+          <Field label="Address">
+            <input {...field('buyer.address')} maxLength={1000} />
+          </Field>
+        </div>
+      </fieldset>
       <Problem of={action} />
       <div role="status">{isSaved ? <div class="notice">Saved.</div> : null}</div>
       <May call="changeWorkspace">
@@ -220,16 +226,17 @@ function Prices({
           rows={prices}
           keyOf={({ model }) => model}
           columns={[
-            { title: 'Model', cell: ({ model }) => model },
+            { title: 'Model', cell: ({ model }) => <span class="name-cell">{model}</span> },
             { title: 'Prices in A$', cell: ({ pricing }) => pricesText(pricing) },
             {
               title: 'Action',
+              isAction: true,
               cell: ({ model }) => (
                 <May call="clearWorkspacePrice">
                   <button
                     type="button"
                     class="plain"
-                    aria-label={`List price for ${model}`}
+                    aria-label={`Back to the list price for ${model}`}
                     onClick={() => void change(() => api('clearWorkspacePrice', { path: { workspace, model } }))}
                   >
                     Back to the list price

@@ -82,16 +82,6 @@ function Model({ model }: { model: ModelDetail }) {
               ))}
             </div>
           </section>
-        </div>
-        <div class="stack">
-          <section class="panel stack" aria-labelledby="call">
-            <h2 id="call">Call it</h2>
-            <RequestCode path={path} body={body} />
-            <p class="small soft">
-              Put a key of your workspace into <code>WEIR_API_KEY</code>. Any SDK for the chat completions format works
-              with the base address <code>{location.origin}/api/v1</code>.
-            </p>
-          </section>
           {model.queue_limits ? (
             <section class="panel stack" aria-labelledby="queue">
               <h2 id="queue">Queue</h2>
@@ -105,6 +95,16 @@ function Model({ model }: { model: ModelDetail }) {
               />
             </section>
           ) : null}
+        </div>
+        <div class="stack">
+          <section class="panel stack" aria-labelledby="call">
+            <h2 id="call">Call it</h2>
+            <RequestCode path={path} body={body} />
+            <p class="small soft">
+              Put a key of your workspace into <code>WEIR_API_KEY</code>. Any SDK for the chat completions format works
+              with the base address <code>{location.origin}/api/v1</code>.
+            </p>
+          </section>
         </div>
       </div>
       <ModelHistory

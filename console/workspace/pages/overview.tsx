@@ -2,9 +2,9 @@ import { useLocation } from 'preact-iso/router'
 import { useEffect } from 'preact/hooks'
 import { ChartGroup } from '../../shared/chart.tsx'
 import { useData } from '../../shared/data.ts'
-import { ago, count, sydneyDate } from '../../shared/format.ts'
+import { count, sydneyDate } from '../../shared/format.ts'
 import { reloadKey } from '../../shared/live.ts'
-import { Amount, Figures, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
+import { Ago, Amount, Figures, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
 import { CostChart, RequestsChart } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
 import { Arriving } from '../arriving.tsx'
@@ -122,7 +122,7 @@ function Keys({ of: keys }: { of: Answer<'keys'>['data'] }) {
               <a href={`/console/requests?key=${id}`}>{name ?? <code class="small">{redacted}</code>}</a>
             ),
           },
-          { title: 'Last used', cell: (key) => ago(key.last_used_at) },
+          { title: 'Last used', cell: (key) => <Ago at={key.last_used_at} /> },
           { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
           { title: 'Cost', isNumber: true, cell: ({ amount }) => <Amount of={amount} /> },
         ]}

@@ -54,7 +54,7 @@ export function RequestsPage() {
         load={(before, signal) =>
           api('requests', { query: { limit: 25, ...given, ...(before === undefined ? {} : { before }) }, signal })
         }
-        columns={[{ title: 'Key', cell: (row) => <span class="name-cell">{nameOf(row.key_id)}</span> }]}
+        columns={[{ title: 'Key', cell: (row) => <span class="short-cell">{nameOf(row.key_id)}</span> }]}
       />
       <NewestRefused
         load={(before, signal) =>
@@ -64,7 +64,10 @@ export function RequestsPage() {
           })
         }
         dependencies={[search]}
-        whose={{ title: 'Key', cell: ({ key_id: id }) => (id === null ? 'no valid key' : nameOf(id)) }}
+        whose={{
+          title: 'Key',
+          cell: ({ key_id: id }) => <span class="short-cell">{id === null ? 'no valid key' : nameOf(id)}</span>,
+        }}
       />
     </>
   )

@@ -107,7 +107,7 @@ export function UsagePage() {
         columns={[
           {
             title: 'Key',
-            cell: ({ key }) => nameOf(key),
+            cell: ({ key }) => <span class="short-cell">{nameOf(key)}</span>,
           },
         ]}
       />
@@ -130,7 +130,10 @@ export function UsagePage() {
           })
         }
         dependencies={[from, to, filter, only]}
-        whose={{ title: 'Key', cell: ({ key_id }) => (key_id === null ? 'other keys' : nameOf(key_id)) }}
+        whose={{
+          title: 'Key',
+          cell: ({ key_id }) => <span class="short-cell">{key_id === null ? 'other keys' : nameOf(key_id)}</span>,
+        }}
       />
     </>
   )

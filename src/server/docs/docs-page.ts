@@ -86,7 +86,8 @@ function samples(id: string, api: ApiDescription, route: DocumentedRoute): strin
       `<label><input type="radio" name="${id}.language" value="${language}"${index === 0 ? ' checked' : ''}>${language}</label>`,
   )
   const blocks = languages.map(
-    ([language, sample]) => `<pre data-language="${language}"><code>${escapeHtml(sample(request))}</code></pre>`,
+    ([language, sample]) =>
+      `<pre data-language="${language}"><code tabindex="0">${escapeHtml(sample(request))}</code></pre>`,
   )
   return `<h3 id="${id}.code">Code${anchor(`${id}.code`, 'the code')}</h3>
 <div class="samples"><div class="tabs" role="radiogroup" aria-label="Language">${tabs.join('')}</div>${blocks.join('')}</div>`

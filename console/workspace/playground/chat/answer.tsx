@@ -2,14 +2,16 @@ import { Copy } from '../../../shared/parts.tsx'
 import { Outcome } from '../outcome.tsx'
 import { Waiting } from '../waiting.tsx'
 import { Json } from './code-block.tsx'
-import { isEmpty, STOPPED, type Answer } from './conversation.ts'
+import { isEmpty, STOPPED, type Answer, type ToolResults } from './conversation.ts'
 import { Markdown } from './markdown.tsx'
+import { ToolCalls } from './tool-calls.tsx'
 
 /** One answer: its thoughts folded away, its text, its tool calls, and what it took. */
 export function AnswerView({
   answer,
   name,
   regenerate,
+  giveResults,
   keep,
 }: {
   answer: Answer
@@ -17,6 +19,8 @@ export function AnswerView({
   name: string
   /** undefined if it cannot be replaced now. */
   regenerate: (() => void) | undefined
+  /** undefined if the results of tools cannot be sent now. */
+  giveResults: ((results: ToolResults['results']) => void) | undefined
   /** Called when the figures of the ledger are there. */
   keep: () => void
 }) {
@@ -37,9 +41,7 @@ export function AnswerView({
       ) : (
         <Markdown text={text.value} />
       )}
-      {toolCalls.value.map((call, index) => (
-        <Json key={index} text={call.arguments} title={`Calls ${call.name}`} />
-      ))}
+      <ToolCalls calls={toolCalls.value} give={giveResults} />
       {failure.value === undefined ? null : (
         <p class={failure.value === STOPPED ? 'soft small' : 'notice bad'}>{failure.value}</p>
       )}

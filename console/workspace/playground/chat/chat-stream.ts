@@ -5,11 +5,18 @@ import { send } from '../../../shared/client.ts'
 
 export type ChatBody = Body<'chatCompletions'>
 
+export interface ToolCallPiece {
+  readonly index: number
+  readonly id?: string
+  readonly name?: string
+  readonly arguments?: string
+}
+
 export interface ChatPiece {
   readonly text?: string
   readonly reasoning?: string
   /** Tool calls: the arguments arrive in pieces. */
-  readonly toolCalls?: readonly { readonly index: number; readonly name?: string; readonly arguments?: string }[]
+  readonly toolCalls?: readonly ToolCallPiece[]
   readonly finishReason?: string
 }
 
@@ -42,6 +49,7 @@ interface Chunk {
       readonly reasoning?: string | null
       readonly tool_calls?: readonly {
         readonly index: number
+        readonly id?: string
         readonly function?: { readonly name?: string; readonly arguments?: string }
       }[]
     }
@@ -60,7 +68,7 @@ async function* piecesOf(response: Response): AsyncGenerator<ChatPiece> {
     yield {
       ...(content ? { text: content } : {}),
       ...(reasoning ? { reasoning } : {}),
-      ...(calls ? { toolCalls: calls.map(({ index, function: it }) => ({ index, ...it })) } : {}),
+      ...(calls ? { toolCalls: calls.map(({ function: it, ...call }) => ({ ...call, ...it })) } : {}),
       ...(choice.finish_reason ? { finishReason: choice.finish_reason } : {}),
     }
   }

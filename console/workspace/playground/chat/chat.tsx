@@ -18,7 +18,8 @@ import { HistorySheet } from './history.tsx'
 import { loadLibrary } from './library.ts'
 import { QuestionView } from './question.tsx'
 import { SettingsSheet } from './settings.tsx'
-import { takesImages, useConversation } from './use-conversation.ts'
+import { ToolResultsView } from './tool-calls.tsx'
+import { takesImages, useConversation, wasTaken } from './use-conversation.ts'
 
 const NOTHING: Question = { text: '', images: [] }
 
@@ -47,6 +48,7 @@ export function Chat({
   useEffect(() => void loadLibrary(), [])
   const exchanges = conversation.exchanges.value
   const isRunning = conversation.isRunning.value
+  const lastTaken = exchanges.findLastIndex(wasTaken)
 
   async function ask(): Promise<void> {
     const question = draft.value
@@ -109,10 +111,14 @@ export function Chat({
           ) : null}
           {exchanges.map(({ question, answers }, at) => (
             <div key={at} class="exchange">
-              <QuestionView
-                question={question}
-                edit={isRunning ? undefined : (changed) => run(() => conversation.edit(at, changed))}
-              />
+              {question.toolResults ? (
+                <ToolResultsView of={question.toolResults} />
+              ) : (
+                <QuestionView
+                  question={question}
+                  edit={isRunning ? undefined : (changed) => run(() => conversation.edit(at, changed))}
+                />
+              )}
               <div class="answers">
                 {answers.map((answer, index) => (
                   <AnswerView
@@ -123,6 +129,11 @@ export function Chat({
                       isRunning || at < exchanges.length - 1
                         ? undefined
                         : () => run(() => conversation.regenerate(answer))
+                    }
+                    giveResults={
+                      isRunning || at !== lastTaken || !models.some(({ id: own }) => own === answer.model)
+                        ? undefined
+                        : (results) => run(() => conversation.giveResults(answer, results))
                     }
                     keep={() => void conversation.save()}
                   />

@@ -10,9 +10,18 @@ export interface Question {
   readonly text: string
   /** Data URLs. */
   readonly images: readonly string[]
+  /** Sent instead of a text. */
+  readonly toolResults?: ToolResults
+}
+
+export interface ToolResults {
+  /** The model that called the tools. */
+  readonly model: string
+  readonly results: readonly { readonly id: string; readonly name: string; readonly content: string }[]
 }
 
 export interface ToolCall {
+  readonly id: string
   readonly name: string
   readonly arguments: string
 }
@@ -69,7 +78,8 @@ function restoredAnswer(stored: StoredAnswer): Answer {
     model: stored.model,
     text: signal(stored.text),
     reasoning: signal(stored.reasoning),
-    toolCalls: signal(stored.toolCalls),
+    // Older conversations have no ids.
+    toolCalls: signal(stored.toolCalls.map((call, index) => ({ ...call, id: call.id ?? `call_${index}` }))),
     measured: signal(stored.measured),
     failure: signal(stored.failure),
     isRefused: signal(stored.isRefused),
@@ -112,24 +122,33 @@ export function messagesFor(
   past: readonly Exchange[],
   question: Question,
 ): ChatBody['messages'] {
-  const asked = ({ text, images }: Question): object => ({
-    role: 'user',
-    content:
-      model.takesImages && images.length > 0
-        ? [{ type: 'text', text }, ...images.map((url) => ({ type: 'image_url', image_url: { url } }))]
-        : text,
+  const asked = ({ text, images, toolResults }: Question): readonly object[] => {
+    if (toolResults) return toolResults.results.map(({ id, content }) => ({ role: 'tool', tool_call_id: id, content }))
+    const urls = model.takesImages ? images : []
+    const parts = [{ type: 'text', text }, ...urls.map((url) => ({ type: 'image_url', image_url: { url } }))]
+    return [{ role: 'user', content: urls.length > 0 ? parts : text }]
+  }
+  // A question that got nothing is not part of the conversation: it was refused, or stopped at once.
+  const answered = past.filter((exchange) => {
+    const answer = answerFor(exchange, model.id)
+    return answer && (answer.text.value !== '' || answer.toolCalls.value.length > 0)
   })
   return [
     ...(system.trim() === '' ? [] : [{ role: 'system', content: system }]),
-    ...past.flatMap((exchange) => {
-      const answer = answerFor(exchange, model.id)
-      // A question that got nothing is not part of the conversation: it was refused, or stopped at once.
-      if (!answer || (answer.text.value === '' && answer.toolCalls.value.length === 0)) return []
-      const content = answer.text.value
-      return [asked(exchange.question), ...(content === '' ? [] : [{ role: 'assistant', content }])]
+    ...answered.flatMap((exchange, at) => {
+      const { toolResults } = answered[at + 1]?.question ?? question
+      const answer = answerFor(exchange, toolResults?.model ?? model.id)
+      return [...asked(exchange.question), ...(answer ? said(answer, toolResults !== undefined) : [])]
     }),
-    asked(question),
+    ...asked(question),
   ] as ChatBody['messages']
+}
+
+/** Calls without results are left out: engines refuse them. */
+function said({ text: { value: content }, toolCalls }: Answer, hasResults: boolean): readonly object[] {
+  if (!hasResults) return content === '' ? [] : [{ role: 'assistant', content }]
+  const calls = toolCalls.value.map(({ id, ...call }) => ({ id, type: 'function', function: call }))
+  return [{ role: 'assistant', content: content === '' ? null : content, tool_calls: calls }]
 }
 
 /** How the list of conversations names one: the first words of the first question. */

@@ -1,5 +1,5 @@
 import { Failure } from '../../../shared/client.ts'
-import { streamChat, type ChatBody } from './chat-stream.ts'
+import { streamChat, type ChatBody, type ToolCallPiece } from './chat-stream.ts'
 import { STOPPED, type Answer, type ToolCall } from './conversation.ts'
 
 /** Fills in the answer as it arrives. Resolves with the refusal if the service refused the request. */
@@ -36,14 +36,11 @@ export async function receive(body: ChatBody, answer: Answer, signal: AbortSigna
   return undefined
 }
 
-function withPieces(
-  known: readonly ToolCall[],
-  pieces: readonly { readonly index: number; readonly name?: string; readonly arguments?: string }[],
-): readonly ToolCall[] {
+function withPieces(known: readonly ToolCall[], pieces: readonly ToolCallPiece[]): readonly ToolCall[] {
   const calls = [...known]
-  for (const { index, name = '', arguments: more = '' } of pieces) {
-    const call = calls[index] ?? { name: '', arguments: '' }
-    calls[index] = { name: call.name || name, arguments: call.arguments + more }
+  for (const { index, id = `call_${index}`, name = '', arguments: more = '' } of pieces) {
+    const call = calls[index] ?? { id, name: '', arguments: '' }
+    calls[index] = { id: call.id, name: call.name || name, arguments: call.arguments + more }
   }
   return calls
 }

@@ -14,6 +14,7 @@ import {
   type Answer,
   type Exchange,
   type Question,
+  type ToolResults,
 } from './conversation.ts'
 import { receive } from './receive.ts'
 import { fieldsOf, type Settings } from './settings.tsx'
@@ -32,6 +33,8 @@ export interface OpenConversation {
   readonly edit: (at: number, question: Question) => Promise<Failure | undefined>
   /** Replaces an answer to the last question. */
   readonly regenerate: (old: Answer) => Promise<Failure | undefined>
+  /** Goes on with what the tools returned that a model has called. */
+  readonly giveResults: (to: Answer, results: ToolResults['results']) => Promise<Failure | undefined>
   readonly stop: () => void
   /** The next request, or the last one while no other has been written. Throws what is wrong with the settings. */
   readonly bodyFor: (model: Model, draft: Question) => ChatBody
@@ -45,6 +48,8 @@ interface Request {
 }
 
 const SAVE_MS = 2000
+/** What the code has before a message was written. */
+const EXAMPLE: Question = { text: 'Hello!', images: [] }
 
 export const takesImages = (model: Model): boolean => model.model_categories.includes('vision')
 
@@ -123,8 +128,8 @@ export function useConversation(
     return refusals.every((it) => it !== undefined) ? refusals[0] : undefined
   }
 
-  function askBehind(past: readonly Exchange[], question: Question): Promise<Failure | undefined> {
-    const requests = models.map((model) => requestOf(past, model, question))
+  function askBehind(past: readonly Exchange[], question: Question, asked = models): Promise<Failure | undefined> {
+    const requests = asked.map((model) => requestOf(past, model, question))
     exchanges.value = [...past, { question, answers: requests.map(({ answer }) => answer) }]
     return run(requests)
   }
@@ -141,11 +146,16 @@ export function useConversation(
       const last = past.at(-1)
       return draft.text === '' && last
         ? bodyAfter(past.slice(0, -1), model, last.question)
-        : bodyAfter(past, model, draft)
+        : bodyAfter(past, model, draft.text === '' && draft.images.length === 0 ? EXAMPLE : draft)
     },
     save: () => saveAs(open.current),
     ask: async (question) => askBehind(exchanges.value.filter(wasTaken), question),
     edit: async (at, question) => askBehind(exchanges.value.slice(0, at), question),
+    async giveResults({ model: own }, results) {
+      const asked = models.filter(({ id: it }) => it === own)
+      const toolResults = { model: own, results }
+      return askBehind(exchanges.value.filter(wasTaken), { text: '', images: [], toolResults }, asked)
+    },
     async regenerate(old) {
       const past = exchanges.value.slice(0, -1)
       const last = exchanges.value.at(-1)
@@ -158,4 +168,4 @@ export function useConversation(
   }
 }
 
-const wasTaken = ({ answers }: Exchange): boolean => !answers.every(({ isRefused }) => isRefused.value)
+export const wasTaken = ({ answers }: Exchange): boolean => !answers.every(({ isRefused }) => isRefused.value)
