@@ -77,24 +77,20 @@ interface Hour {
  */
 async function hoursOf(database: Database, workspaceId: string, selection: RecentQuery): Promise<readonly Hour[]> {
   const { from, to, before, limit } = selection
-  const { conditions, values } = usageFilter(selection)
-  // A key has an index of its own. Without the bare column of the workspace, no database walks through all hours of the workspace
-  // to find the few of a key.
-  const ofWorkspace = selection.keyId === undefined ? 'workspace_id = ?' : "coalesce(workspace_id, '') = ?"
-  const matches = [ofWorkspace, 'hour >= ?', 'hour < ?', 'requests > 0', ...conditions].join(' AND ')
+  const filter = usageFilter(selection)
+  const conditions = ['workspace_id = ?', 'hour >= ?', 'hour < ?', 'requests > 0', ...filter.conditions]
   // No id sorts before the empty one, so an hour that begins there is finished.
   const end = before && before.settledAt + (before.requestId === '' ? 0 : 1)
-  // The sum is read for each hour by itself: a join may read all hours of the workspace.
   const rows = await readRows(
     database,
-    `SELECT hour, (SELECT sum(row_count) FROM usage_hours WHERE workspace_id = ? AND hour = found.hour) AS row_count
-     FROM (SELECT hour FROM usage_hours WHERE ${matches} GROUP BY hour ORDER BY hour DESC LIMIT ?) AS found
-     ORDER BY hour DESC`,
+    `SELECT hour, sum(row_count) AS row_count FROM usage_hours WHERE workspace_id = ? AND hour IN (
+       SELECT hour FROM usage_hours WHERE ${conditions.join(' AND ')} GROUP BY hour ORDER BY hour DESC LIMIT ?)
+     GROUP BY hour ORDER BY hour DESC`,
     workspaceId,
     workspaceId,
     from - (from % HOUR_MS),
     Math.min(to, end ?? to),
-    ...values,
+    ...filter.values,
     limit + 1,
   )
   return rows.map((row) => ({ start: Number(row['hour']), rows: Number(row['row_count']) }))
