@@ -124,14 +124,20 @@ function newest(selection: RecentQuery, end?: RowPlace): Statement {
   )
 }
 
-/** Every row that a page may read, by the index alone. */
+/**
+ * Every row that a page may read, by the index alone. PostgreSQL cannot estimate a comparison of rows: without the plain upper
+ * bound it expects half of the table, and reads all of it for a key with few requests.
+ */
 function rowsBefore(selection: RecentQuery): { where: string; values: Values } {
   const { from, to, before } = selection
   const isBefore = before && before.settledAt < to
-  const among = rowsOf(selection)
+  const { where, values } = rowsOf(selection)
+  const bounds = isBefore
+    ? ['settled_at >= ?', 'settled_at <= ?', '(settled_at, request_id) < (?, ?)']
+    : ['settled_at >= ?', 'settled_at < ?']
   return {
-    where: `${among.where === '' ? '' : `${among.where} AND `}settled_at >= ? AND ${isBefore ? '(settled_at, request_id) < (?, ?)' : 'settled_at < ?'}`,
-    values: [...among.values, from, ...(isBefore ? [before.settledAt, before.requestId] : [to])],
+    where: [...(where === '' ? [] : [where]), ...bounds].join(' AND '),
+    values: [...values, from, ...(isBefore ? [before.settledAt, before.settledAt, before.requestId] : [to])],
   }
 }
 
