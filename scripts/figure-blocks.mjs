@@ -102,13 +102,16 @@ export function figureBlocks({ runs, figures }) {
 
   const searchTable = (database) => {
     const prefix = `requests.${database}.`
-    const searches = named(prefix).filter((name) => name.endsWith('.median'))
-    const rows = searches.map((name) => {
-      const search = name.slice(prefix.length, -'.median'.length)
-      const names = ['cpu', 'median', 'worst', 'cold'].map((which) => `${prefix}${search}.${which}`)
-      return [[search[0].toUpperCase() + search.slice(1), ...names.map(bare)], names]
-    })
-    return sourced([`Search on ${database}`, 'CPU', 'median', 'worst', 'first'], rows)
+    const columns = { cpu: 'CPU', median: 'median', worst: 'worst', cold: 'first' }
+    const measured = Object.keys(columns).filter((which) => named(prefix).some((name) => name.endsWith(`.${which}`)))
+    const rows = named(prefix)
+      .filter((name) => name.endsWith('.median'))
+      .map((name) => {
+        const search = name.slice(prefix.length, -'.median'.length)
+        const names = measured.map((which) => `${prefix}${search}.${which}`)
+        return [[search[0].toUpperCase() + search.slice(1), ...names.map(bare)], names]
+      })
+    return sourced([`Search on ${database}`, ...measured.map((which) => columns[which])], rows)
   }
 
   const tokenRow = ([what, kinds]) => {
@@ -192,6 +195,7 @@ export function figureBlocks({ runs, figures }) {
     'console-member': () => consoleTable('Member’s console', 'console-rows.member: '),
     'console-operator': () => consoleTable('Operator’s console', 'console-rows.operator: '),
     'search-sqlite': () => searchTable('SQLite'),
+    'search-postgres': () => searchTable('PostgreSQL'),
     'token-estimates': () =>
       sourced(
         ['Text', 'Named: charged', 'Named: context check', 'Not named: charged', 'Not named: context check'],
