@@ -131,9 +131,7 @@ export interface Config {
 }
 
 /** Whether this process does what one of the workers does for all. A process without workers does everything. */
-export function isFirstWorker({ worker }: Pick<Config, 'worker'>): boolean {
-  return worker === undefined || worker === 1
-}
+export const isFirstWorker = ({ worker }: Pick<Config, 'worker'>): boolean => worker === undefined || worker === 1
 
 /** Where a configuration is looked for, in the working directory, if none is named. */
 export const CONFIG_FILE = 'weir.yaml'
