@@ -10,8 +10,8 @@ describe('weir engines', () => {
   it('lists engines and gives orders to the running service', async (t) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'weir-engines-'))
     t.after(() => rmSync(dataDir, { recursive: true, force: true }))
-    const nobody = await cli(['engines', '--data', dataDir])
-    assert.deepEqual([nobody.code, nobody.stderr.includes('no service is running')], [1, true])
+    const stopped = await cli(['engines', '--data', dataDir])
+    assert.deepEqual([stopped.code, stopped.stderr.includes('no service is running')], [1, true])
     const orders: string[] = []
     const engine = {
       lane: 'a/b',

@@ -10,7 +10,7 @@ import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { ApiKey, Workspace } from '../../src/workspaces/workspace.ts'
 
-/** What the parts of a service are wired to. Stores are scripted, and timers fire when the test says so. */
+/** What the parts of a service are wired to. Stores are scripted, and a test fires the timers. */
 
 const NOW = Date.UTC(2026, 10, 18)
 const smtp = { host: '127.0.0.1', port: 9, encryption: 'none', from: 'weir@a.example', login: () => undefined }

@@ -74,7 +74,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'E5',
   },
   {
-    name: 'a busy engine keeps its place for ever',
+    name: 'a busy engine never gives its place up',
     file: 'decisions.ts',
     find: 'Math.max(rules.minServiceMs, rules.maxTurnMs))',
     replace: 'Infinity)',

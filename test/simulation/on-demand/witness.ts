@@ -133,7 +133,7 @@ export class Witness {
   /** When nothing happens any more. */
   finish(): void {
     for (const [name, { waiting }] of this.engines) {
-      this.#require('E6', waiting.size === 0, `${waiting.size} calls of ${name} wait for ever`)
+      this.#require('E6', waiting.size === 0, `${waiting.size} calls of ${name} were never served`)
     }
   }
 
