@@ -96,9 +96,12 @@ function runWhenReady(call: EngineCall, link: SchedulerLink): RunningCall {
 
   /** An engine that has just crashed refuses connections before its end is known. Such a call waits for the next start. */
   async function takeEnd(end: CallEnd): Promise<void> {
-    if (end.kind !== 'failed' || !end.isUnsent || !(await link.crashed())) return finish(end)
-    if (isAborted) return finish({ kind: 'aborted' })
+    if (end.kind !== 'failed' || !end.isUnsent) return finish(end)
+    // From here on, a caller that leaves ends the call at once.
     running = undefined
+    const hasCrashed = await link.crashed()
+    if (isAborted) return
+    if (!hasCrashed) return finish(end)
     leave()
     scheduled = link.newCall()
     wait()

@@ -101,8 +101,11 @@ describe('a call of an engine on demand', () => {
     leaving.ready()
     await leaving.ends(unreachable)
     leaving.call.abort()
+    await turn()
+    // Its place is free before anything is known of the process, and nothing happens after that.
+    assert.deepEqual([codeOf(leaving.end()), leaving.left.length], ['aborted', 1])
     crashed.resolve(true)
     await turn()
-    assert.deepEqual([codeOf(leaving.end()), leaving.arrived.length, leaving.waiting()], ['aborted', 1, 0])
+    assert.deepEqual([leaving.arrived.length, leaving.left.length, leaving.waiting()], [1, 1, 0])
   })
 })
