@@ -166,14 +166,14 @@ async function fourReplicas(): Promise<void> {
     for (let done = size; done < lineCount; done += size) {
       await ended(client, await submit(client, size))
       memoryAfter.push(memory())
+      console.log(`  ${done + size} lines, ${memoryAfter.at(-1)!.toFixed(0)} MiB`)
     }
     const each = (cpu() - cpuBefore) / (size * (memoryAfter.length - 1)) / 1000
     figure('replicas.lines', { unit: '', digits: 0 }, [lineCount])
     figure('replicas.memory', MEBIBYTES, memoryAfter)
     figure('replicas.line', { unit: 'ms', digits: 2 }, [each])
-    console.log(`${lineCount} lines through four replicas: ${each.toFixed(2)} ms of CPU each`)
     console.log(
-      `  memory of a replica after every ${size} lines: ${memoryAfter.map((it) => it.toFixed(0)).join(', ')} MiB`,
+      `${lineCount} lines through four replicas: ${each.toFixed(2)} ms of CPU each; ${memoryAfter[0]!.toFixed(0)} MiB after the first ${size}`,
     )
   } finally {
     await Promise.all(replicas.map((it) => it.remove()))
