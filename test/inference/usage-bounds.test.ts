@@ -20,6 +20,7 @@ import type { JsonBody } from '../../src/shared/json/json-body.ts'
 import { noUsage, rate, type Usage } from '../../src/billing/rating/rating.ts'
 import { likelyOutputTokens } from '../../src/shared/tokens/token-estimate.ts'
 import { audioJob } from '../../src/inference/audio/job.ts'
+import { anyCharacter } from '../support/any-character.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
 import { runLength } from '../support/long-run.ts'
 import { madeJob, parsedBody } from '../support/made-job.ts'
@@ -73,7 +74,7 @@ async function readAnswer({ answer }: Job, ...answers: readonly object[]): Promi
 
 const text = fc.oneof(
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
-  fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
+  fc.string({ unit: anyCharacter, minLength: 1, maxLength: 60 }),
   fc.nat(3000).map((length) => 'w'.repeat(length + 1)),
 )
 const texts = fc.array(text, { minLength: 1, maxLength: 8 })

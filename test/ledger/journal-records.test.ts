@@ -5,6 +5,7 @@ import { serviceTiers } from '../../src/billing/rating/rating.ts'
 import { errorTable, type ErrorCode } from '../../src/shared/errors.ts'
 import { headText, intentText, recordsIn, rowText } from '../../src/ledger/journal/records.ts'
 import type { Intent, Outcome, RequestRow } from '../../src/ledger/rows.ts'
+import { anyCharacter } from '../support/any-character.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
 
 const OUTCOMES: readonly Outcome[] = [
@@ -19,7 +20,7 @@ const OUTCOMES: readonly Outcome[] = [
 const ERROR_CODES = Object.keys(errorTable) as ErrorCode[]
 
 /** Any text: line ends, quotes and half characters too. */
-const text = fc.string({ unit: 'binary', maxLength: 30 })
+const text = fc.string({ unit: anyCharacter, maxLength: 30 })
 const number = fc.oneof(
   fc.maxSafeInteger(),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((it) => it + 0),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { forwardBody, scanObject } from '../../src/shared/json/json-body.ts'
+import { anyCharacter } from '../support/any-character.ts'
 import { parsedBody } from '../support/made-job.ts'
 
 fc.configureGlobal({ seed: 1 })
@@ -11,7 +12,7 @@ const unlimited = { depth: Infinity, values: Infinity, containers: Infinity, nam
 /** Names that parsers get wrong, and any others. */
 const names = fc.oneof(
   fc.constantFrom('model', 'messages', 'a,b', 'a"b', 'a\\', '\\"', '{', '}:', '', '\n', 'é', '日本', '😀', '__proto__'),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
 )
 const objects = fc.dictionary(names, fc.jsonValue({ maxDepth: 4 }), { maxKeys: 8, noNullPrototype: true })
 const space = fc.constantFrom('', ' ', '\n', '\t\r\n', '          ')
@@ -176,7 +177,7 @@ describe('the fields of an object, found in its bytes', () => {
 
 describe('a forwarded body', () => {
   it('has exactly the new fields and the kept fields', () => {
-    const fronts = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 2 }), {
+    const fronts = fc.dictionary(fc.string({ unit: anyCharacter }), fc.jsonValue({ maxDepth: 2 }), {
       maxKeys: 4,
       noNullPrototype: true,
     })
