@@ -372,7 +372,7 @@ describe('the catalog while the service runs', () => {
   })
 
   it('[C9] changes by itself when the file does, however it is written', async (t) => {
-    const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
+    const { weir: it, ids } = await serve(t, [modelEntry([shared.url])], {})
     it.writeConfig({ models: [modelEntry([shared.url]), other()] })
     await eventually('the new model is listed', async () => (await ids()).length === 2)
     it.writeConfig({ models: [other()] })
@@ -391,7 +391,7 @@ describe('the catalog while the service runs', () => {
   })
 
   it('[C9] is unchanged after a broken edit, and the error shows where the mistake is', async (t) => {
-    const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
+    const { weir: it, ids } = await serve(t, [modelEntry([shared.url])], {})
     const good = readFileSync(it.configFile, 'utf8')
     const line = good.split('\n').findIndex((text) => text.includes('context_length')) + 1
     writeFileSync(it.configFile, good.replace('context_length: 8192', 'context_length: lots'))
@@ -413,7 +413,7 @@ describe('the catalog while the service runs', () => {
   })
 
   it('[C9] is unchanged while the watched file is broken, until it is repaired', async (t) => {
-    const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
+    const { weir: it, ids } = await serve(t, [modelEntry([shared.url])], {})
     const good = readFileSync(it.configFile, 'utf8')
     writeFileSync(it.configFile, good.replace('meta/test-8b', 'no slug'))
     // The file is checked twice a second. The old catalog must be there every time.
@@ -427,7 +427,7 @@ describe('the catalog while the service runs', () => {
   })
 
   it('[C9] does not lose all of its models to a truncated file, unless it is forced', async (t) => {
-    const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()])
+    const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()], {})
     const whole = readFileSync(it.configFile, 'utf8')
     writeFileSync(it.configFile, whole.split('\n').slice(0, 5).join('\n'))
     const refusal = await refusalOf(await it.reload())

@@ -97,7 +97,7 @@ describe('each deployed alert fires on a fault of a real service, and clears', (
         config: { alerts: { webhooks: [hook] } },
       }),
       { HOOK: WEBHOOK_SECRET },
-      disk?.folder,
+      { disk: disk?.folder },
     )
     certify(365)
     const [port, adminPort] = [await freePort(), await freePort()]

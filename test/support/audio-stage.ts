@@ -64,8 +64,9 @@ export async function audioStage(t: TestContext, options: AudioStageOptions = {}
     ],
     ...options.config,
   }
-  const isOwn = options.config !== undefined || options.disk !== undefined
-  const weir = await (isOwn ? startWeir(config, {}, options.disk) : sharedWeir(config))
+  const { disk } = options
+  const isOwn = options.config !== undefined || disk !== undefined
+  const weir = await (isOwn ? startWeir(config, {}, { disk }) : sharedWeir(config))
   t.after(async () => {
     if (isOwn) await weir.stop()
     await engine.close()

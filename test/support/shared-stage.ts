@@ -23,7 +23,7 @@ export async function sharedStage(t: TestContext, options: StageOptions = {}): P
  * side, because the model is the same for all.
  */
 export async function sharedWeir(config: object): Promise<TestWeir> {
-  started ??= startWeir(config)
+  started ??= startWeir(config, {}, { reloadsAtOnce: true })
   const weir = await started
   weir.writeConfig(config)
   // Forced, because the model may lose the unit that an earlier test priced.

@@ -77,11 +77,18 @@ process.once('exit', () => {
   }
 })
 
-/** `variables`: of its environment, besides the usual. `disk`: the folder that its own folder is made in. */
+export interface StartOptions {
+  /** The folder that its own folder is made in. */
+  readonly disk?: string | undefined
+  /** A reload does not wait to see whether the file is still being written. */
+  readonly reloadsAtOnce?: boolean
+}
+
+/** `variables`: of its environment, besides the usual. */
 export async function startWeir(
   config: object,
   variables: NodeJS.ProcessEnv = {},
-  disk: string = tmpdir(),
+  { disk = tmpdir(), reloadsAtOnce = false }: StartOptions = {},
 ): Promise<TestWeir> {
   const folder = mkdtempSync(join(disk, 'weir-test-'))
   folders.add(folder)
@@ -91,7 +98,10 @@ export async function startWeir(
     writeFileSync(configFile, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' }, ...content }))
   writeConfig(config)
   const environment = { WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN, ENGINE_KEY: 'engine-secret', ...variables }
-  const service = await startService(loadConfig({ config: configFile, data: dataDir }, environment))
+  const loaded = loadConfig({ config: configFile, data: dataDir }, environment)
+  const service = await startService(
+    reloadsAtOnce ? { ...loaded, catalog: { ...loaded.catalog, file: undefined } } : loaded,
+  )
   const base = `${service.url}/api/v1`
   const key = service.firstKey ?? ''
 
