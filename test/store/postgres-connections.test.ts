@@ -195,8 +195,9 @@ describe('connections to PostgreSQL', () => {
   it('neither report nor poll any more if they were closed during a poll', async (t) => {
     for (const end of ['resolve', 'reject'] as const) {
       reported = []
-      const connections = await open(t)
+      // Before a connection has a timer that only the real clearTimeout ends: it would keep this process for a minute.
       t.mock.timers.enable({ apis: ['setTimeout'] })
+      const connections = await open(t)
       const answer = Promise.withResolvers<void>()
       const polls = t.mock.method(Pool.prototype, 'query', () => answer.promise)
       await assert.rejects(connections.use(() => Promise.reject(new Error('Query read timeout'))))
