@@ -341,9 +341,10 @@ describe('the health and the timeouts of engines', { concurrency: true }, () => 
     )
   })
 
-  it('an engine is not probed while it streams, at its usual path or at any other', async (t) => {
-    for (const engineOptions of [{ kind: 'openai' }, { kind: 'vllm' }, { kind: 'openai', health: { path: '/ping' } }]) {
-      const health = { ...('health' in engineOptions ? engineOptions.health : {}), interval_ms: 1000 }
+  for (const engineOptions of [{ kind: 'openai' }, { kind: 'vllm' }, { kind: 'openai', health: { path: '/ping' } }]) {
+    const health = { ...('health' in engineOptions ? engineOptions.health : {}), interval_ms: 1000 }
+    const path = health.path ?? (engineOptions.kind === 'vllm' ? '/health' : '/v1/models')
+    it(`an engine is not probed while it streams: ${engineOptions.kind} at ${path}`, async (t) => {
       const { weir, engine } = await chatStage(t, {
         script: { tokens: Array.from({ length: 60 }, () => 'x'), tokenMs: 50 },
         engine: { ...engineOptions, health },
@@ -354,11 +355,10 @@ describe('the health and the timeouts of engines', { concurrency: true }, () => 
         engine.probes.filter(({ running }) => running > 0),
         [],
       )
-      const path = health.path ?? (engineOptions.kind === 'vllm' ? '/health' : '/v1/models')
       assert.ok(engine.probes.every((probe) => probe.path === path))
       await eventually('the probes go on', () => engine.probes.length > 2, 20_000)
-    }
-  })
+    })
+  }
 
   it('an engine is not down while its only call is silent, even if it would answer no probe', async (t) => {
     const held = gate()

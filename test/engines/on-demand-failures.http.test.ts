@@ -7,7 +7,8 @@ import { eventually } from '../support/waiting.ts'
 import { startWeir } from '../support/weir.ts'
 import { BUSY_MACHINE_MS } from '../support/weir-process.ts'
 
-describe('engines on demand, when something goes wrong', () => {
+// Side by side, because most of them wait for engines to start or end.
+describe('engines on demand, when something goes wrong', { concurrency: 3 }, () => {
   after(removeNotes)
 
   it('that crash under load fail what they had, serve what waited, and give every place back', async () => {

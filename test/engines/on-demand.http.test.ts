@@ -9,7 +9,8 @@ import { eventually } from '../support/waiting.ts'
 import { modelEntry, startWeir } from '../support/weir.ts'
 import { BUSY_MACHINE_MS, weirProcess } from '../support/weir-process.ts'
 
-describe('engines on demand', () => {
+// Side by side, because most of them wait for engines to start or end.
+describe('engines on demand', { concurrency: 3 }, () => {
   after(removeNotes)
 
   it('start with the first request, which waits; later ones find them there; all ends with the service', async () => {

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { refusalOf, type StageOptions } from '../support/chat-stage.ts'
 import { jsonStage, type JsonStage } from '../support/json-stage.ts'
 import { rawClient, rawPost } from '../support/raw-client.ts'
-import { eventually } from '../support/waiting.ts'
 import type { EngineCallSeen } from '../support/scripted-engine.ts'
 
 const embedder = {
@@ -307,13 +306,7 @@ for (const encoding of ['base64', 'float']) {
         caller.send(rawPost('/api/v1/embeddings', weir.key, many))
         await caller.sees('200 OK')
         caller.socket.pause()
-        let before = -1
-        await eventually('nothing is sent any more', async () => {
-          if (sent === before) return true
-          before = sent
-          await sleep(500)
-          return false
-        })
+        for (let before = -1; before !== sent; await sleep(250)) before = sent
         assert.ok(sent < total, `${sent} of ${total}`)
         caller.socket.resume()
         await caller.sees('"total_tokens":4096}}')

@@ -16,7 +16,7 @@ if (FAIL) {
   process.exit(3)
 }
 if (IGNORE_SIGTERM) process.on('SIGTERM', () => {})
-const worker = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })
+const worker = spawn('sleep', ['infinity'], { stdio: 'ignore' })
 note(`pid ${worker.pid}`)
 let isAsleep = false
 

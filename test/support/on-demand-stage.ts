@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,6 +15,8 @@ let files = 0
 
 /** A model whose engine Weir starts, and what its engine notes. */
 export async function model(id: string, run: object = {}, env: Record<string, string> = {}, kind = 'llamacpp') {
+  // Another test file of the process may have removed it.
+  mkdirSync(folder, { recursive: true })
   const notesFile = join(folder, `notes-${++files}`)
   const lines = (): readonly string[] => {
     try {
