@@ -260,8 +260,8 @@ export const configNotes = {
   ],
   'models[].serverless.engine.run.device': ['none', 'One of `devices`.'],
   'models[].serverless.engine.run.memory': [
-    'required with `device`',
-    'What the engine takes of the memory of its device.',
+    'measured',
+    'What the engine takes of the memory of its device. Without it, the engine has the device to itself until its first request has ended, and is [measured](../guides/engines-on-demand.md#memory-without-a-figure).',
   ],
   'models[].serverless.engine.run.group': ['none', 'At most one engine of a group runs at a time.'],
   'models[].serverless.engine.run.pin': [

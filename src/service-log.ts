@@ -1,4 +1,5 @@
 import type { ChangeEvents } from './cluster/changes/redis/changes.ts'
+import { bytesText } from './shared/bytes-text.ts'
 import { formatAud } from './shared/money/money.ts'
 import type { ClaimedDelivery } from './alerts/alert-store.ts'
 import type { ClaimedEmail } from './billing/invoices/emails/email-store.ts'
@@ -106,6 +107,13 @@ export function onDemandEvents({ log, engineStarted, engineFailed }: Telemetry):
       log.warn({ lane, reason, last_lines: lastLines }, 'engine failed')
     },
     stopped: (lane) => log.info({ lane }, 'engine is stopped'),
+    tookTooMuch(lane, { bytes, measuredBytes }) {
+      const sizes = { kept: bytesText(bytes), measured: bytesText(measuredBytes ?? 0) }
+      log.warn(
+        { lane, ...sizes },
+        'engine takes more of its device than is kept for it; raise run.memory in the catalog',
+      )
+    },
     leftoversEnded: (names) =>
       log.warn({ engines: names }, 'ended engines that an earlier run of the service had left'),
   }

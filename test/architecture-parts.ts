@@ -767,6 +767,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'merged-cache-use.ts',
     'on-demand/on-demand.ts',
     'on-demand/decisions.ts',
+    'on-demand/memory-figures.ts',
     'prefix/miss-cause.ts',
     'prefix/prompt-blocks.ts',
     'prefix/warm-prefixes.ts',

@@ -1496,6 +1496,8 @@ export interface Operations {
           device: string | null
           device_bytes: number | null
           needed_bytes: number
+          memory_source: 'configured' | 'measured' | 'unmeasured' | null
+          measured_bytes: number | null
           held_bytes: number
           start_ms: readonly number[]
           ready_in_ms: number | null
@@ -1532,6 +1534,8 @@ export interface Operations {
       device: string | null
       device_bytes: number | null
       needed_bytes: number
+      memory_source: 'configured' | 'measured' | 'unmeasured' | null
+      measured_bytes: number | null
       held_bytes: number
       start_ms: readonly number[]
       ready_in_ms: number | null

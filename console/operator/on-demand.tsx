@@ -75,19 +75,25 @@ export function OnDemandFacts({
 }
 
 function facts(of: OnDemand): readonly string[] {
-  const { device, device_bytes: all, needed_bytes: needed, held_bytes: held, start_ms: starts, waiting } = of
+  const { start_ms: starts, waiting } = of
   const last = starts.at(-1)
   return [
-    ...(device === null || all === null
-      ? []
-      : [
-          `${bytesText(held === 0 ? needed : held)} of ${bytesText(all)} on ${device}${held === 0 ? ' when it runs' : ''}`,
-        ]),
+    ...memoryFacts(of),
     ...(last === undefined ? [] : [`The last start took ${milliseconds(last)}`]),
     ...(of.state === 'starting' && of.ready_in_ms !== null ? [`Ready in about ${milliseconds(of.ready_in_ms)}`] : []),
     ...(waiting === 0 ? [] : [`${count(waiting)} requests wait for it`]),
     ...(of.pinned ? ['Pinned: never swapped'] : []),
   ]
+}
+
+function memoryFacts(of: OnDemand): readonly string[] {
+  const { device, device_bytes: all, needed_bytes: needed, held_bytes: held } = of
+  if (device === null || all === null) return []
+  const amount = `${bytesText(held === 0 ? needed : held)} of ${bytesText(all)} on ${device}${held === 0 ? ' when it runs' : ''}`
+  const { memory_source: source, measured_bytes: measured } = of
+  if (source === 'unmeasured') return [`${amount}, until its memory is measured`]
+  if (source === 'measured') return [`${amount}, measured`]
+  return [amount, ...(measured === null ? [] : [`Measured: ${bytesText(measured)}`])]
 }
 
 function ordersFor({ state, can_sleep: canSleep, pinned }: OnDemand): readonly (readonly [EngineOrder, string])[] {

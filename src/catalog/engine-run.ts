@@ -98,7 +98,7 @@ export function toEngineRun(
 ): EngineRun {
   // null counts as absent.
   const budget = run.device === undefined ? undefined : (devices?.[run.device] ?? undefined)
-  const bytes = bytesOf(run.memory ?? '0MiB')
+  const bytes = run.memory ? bytesOf(run.memory) : undefined
   if (kind === 'embedded') yaml.mistake(path, 'is not allowed for kind embedded: Weir runs that engine itself')
   if (run.device !== undefined && budget === undefined) {
     yaml.mistake(
@@ -106,15 +106,15 @@ export function toEngineRun(
       `"${run.device}" is not one of devices; add it there with its memory, such as ${run.device}: 24GiB`,
     )
   }
-  if ((run.device === undefined) !== (run.memory === undefined)) {
-    yaml.mistake(path, 'give both device and memory, or neither')
+  if (run.device === undefined && bytes !== undefined) {
+    yaml.mistake([...path, 'memory'], 'is for engines with device; give device as well, or leave memory out')
   }
-  if (budget !== undefined && bytes > bytesOf(budget)) {
+  if (budget !== undefined && bytes !== undefined && bytes > bytesOf(budget)) {
     yaml.mistake([...path, 'memory'], `is more than the device ${run.device} has (${budget})`)
   }
   if (run.sleep && kind !== 'vllm') yaml.mistake([...path, 'sleep'], 'is only for kind vllm; leave it out')
-  if (bytesOf(run.sleep?.memory ?? '0MiB') > bytes) {
-    yaml.mistake([...path, 'sleep', 'memory'], 'must be at most memory')
+  if (bytesOf(run.sleep?.memory ?? '0MiB') > (bytes ?? bytesOf(budget ?? '0MiB'))) {
+    yaml.mistake([...path, 'sleep', 'memory'], 'must be at most memory, or what the device has')
   }
   return {
     command: run.command,

@@ -78,8 +78,8 @@ export interface EngineRun {
   readonly stopAfterIdleMs: number | undefined
   /** Where it runs, and how much memory there is. */
   readonly device: { readonly name: string; readonly bytes: number } | undefined
-  /** What it takes of its device. */
-  readonly bytes: number
+  /** What it takes of its device; undefined: it is measured. */
+  readonly bytes: number | undefined
   /** At most one engine of a group runs at a time. */
   readonly group: string | undefined
   readonly isPinned: boolean

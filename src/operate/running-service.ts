@@ -48,6 +48,8 @@ export interface EngineListing {
   readonly pinned: boolean
   readonly device: string | null
   readonly needed_bytes: number
+  readonly memory_source: string | null
+  readonly measured_bytes: number | null
   readonly held_bytes: number
   readonly start_ms: readonly number[]
   readonly problem: string | null

@@ -25,6 +25,8 @@ describe('run of an engine in the catalog', () => {
     assert.deepEqual(described?.run?.device, { name: 'gpu0', bytes: 80 * 2 ** 30 })
     assert.deepEqual([described?.run?.bytes, described?.run?.sleep], [1.5 * 2 ** 30, { bytes: 2 ** 29 }])
     assert.equal(limits.maxWaitMs, 600_000)
+    const measured = { kind: 'vllm', run: { ...run, device: 'gpu0', sleep: { memory: '8GiB' } } }
+    assert.equal(read([measured], { gpu0: '8GiB' })[0]!.serverless!.engine?.run?.bytes, undefined)
     const [short] = read([{ kind: 'vllm', run: { ...run, start_timeout_ms: 5000 } }])
     assert.equal(short!.serverless!.limits.maxWaitMs, 120_000)
     const [long] = read([{ kind: 'vllm', run: { ...run, start_timeout_ms: 7_200_000 } }])
@@ -57,7 +59,7 @@ describe('run of an engine in the catalog', () => {
       startTimeoutMs: 1000,
       stopAfterIdleMs: 1000,
       device: undefined,
-      bytes: 0,
+      bytes: undefined,
       group: 'g',
       isPinned: true,
       isPreloaded: true,
@@ -71,7 +73,7 @@ describe('run of an engine in the catalog', () => {
       startTimeoutMs: 600_000,
       stopAfterIdleMs: undefined,
       device: undefined,
-      bytes: 0,
+      bytes: undefined,
       group: undefined,
       isPinned: false,
       isPreloaded: false,
@@ -87,7 +89,7 @@ describe('run of an engine in the catalog', () => {
       { gpu0: '8GiB' },
       /"gpu1" is not one of devices/,
     )
-    refuses([{ kind: 'vllm', run: { ...run, memory: '1GiB' } }], undefined, /give both device and memory, or neither/)
+    refuses([{ kind: 'vllm', run: { ...run, memory: '1GiB' } }], undefined, /memory: is for engines with device/)
     refuses(
       [{ kind: 'vllm', run: { ...run, device: 'gpu0', memory: '9GiB' } }],
       { gpu0: '8GiB' },
@@ -96,6 +98,8 @@ describe('run of an engine in the catalog', () => {
     refuses([{ kind: 'ollama', run: { ...run, sleep: {} } }], undefined, /sleep: is only for kind vllm/)
     const larger = { ...run, device: 'gpu0', memory: '1GiB', sleep: { memory: '2GiB' } }
     refuses([{ kind: 'vllm', run: larger }], { gpu0: '8GiB' }, /sleep\.memory: must be at most memory/)
+    const unmeasured = { ...run, device: 'gpu0', sleep: { memory: '9GiB' } }
+    refuses([{ kind: 'vllm', run: unmeasured }], { gpu0: '8GiB' }, /sleep\.memory: must be at most memory, or what/)
     refuses(
       [
         { kind: 'vllm', run },

@@ -22,6 +22,8 @@ describe('weir engines', () => {
       device: 'gpu0',
       needed_bytes: 24e9,
       held_bytes: 24e9,
+      memory_source: 'measured',
+      measured_bytes: 24e9,
       start_ms: [41_000],
       problem: null,
     }
@@ -35,7 +37,7 @@ describe('weir engines', () => {
       },
     })
     const { stdout } = await cli(['engines', '--data', dataDir])
-    assert.match(stdout, /a\/b +ready, pinned +2 +0 +gpu0 +24\.0 GB of 24\.0 GB +41/)
+    assert.match(stdout, /a\/b +ready, pinned +2 +0 +gpu0 +24\.0 GB of 24\.0 GB, measured +41/)
     const json = await cli(['engines', '--data', dataDir, '--json'])
     assert.deepEqual(json.json(), { object: 'list', data: [engine] })
     assert.equal((await cli(['engines', 'stop', 'a/b', '--data', dataDir])).code, 0)

@@ -37,10 +37,12 @@ async function adapterServer(kind: AdapterKind) {
     const isThere = state.loaded.has(name)
     if (state.broken) return answer(response, 404, { error: { message: `No adapter found for ${source}`, code: 404 } })
     if (isThere && kind === 'vllm') {
-      return answer(response, 400, { error: { message: `The lora adapter '${name}' has already been loaded.` } })
+      const message = `The lora adapter '${name}' has already been loaded. If you want to load the adapter in place, set 'load_inplace' to True.`
+      return answer(response, 400, { error: { message, type: 'InvalidUserInput', param: null, code: 400 } })
     }
     if (isThere) {
-      return answer(response, 400, { success: false, error_message: `LoRA with name ${name} already exists.` })
+      const message = `Failed to load LoRA adapter ${name} because it is already loaded`
+      return answer(response, 400, { success: false, error_message: message, loaded_adapters: null })
     }
     state.loaded.set(name, source)
     answer(response, 200, kind === 'vllm' ? `Success: LoRA adapter '${name}' added successfully.` : { success: true })
@@ -49,10 +51,12 @@ async function adapterServer(kind: AdapterKind) {
   function call(body: Called, response: ServerResponse): void {
     state.calls.push(body)
     if (kind === 'vllm' && body.model !== 'base-name' && !state.loaded.has(body.model)) {
-      return answer(response, 404, { error: { message: `The model \`${body.model}\` does not exist.`, code: 404 } })
+      const message = `The model \`${body.model}\` does not exist.`
+      return answer(response, 404, { error: { message, type: 'NotFoundError', param: 'model', code: 404 } })
     }
     if (kind === 'sglang' && body.lora_path !== undefined && !state.loaded.has(body.lora_path)) {
-      return answer(response, 400, { message: `Got LoRA adapter that has never been loaded: ${body.lora_path}` })
+      const message = `Got LoRA adapter that has never been loaded: ${body.lora_path}\nAll loaded adapters: dict_keys([]).`
+      return answer(response, 400, { object: 'error', message, type: 'BadRequest', param: null, code: 400 })
     }
     answer(response, 200, {
       object: 'chat.completion',

@@ -6,8 +6,22 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { isAlive, model, reached, removeNotes, say, stateOf } from '../support/on-demand-stage.ts'
 import { eventually } from '../support/waiting.ts'
-import { modelEntry, startWeir } from '../support/weir.ts'
+import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 import { BUSY_MACHINE_MS, weirProcess } from '../support/weir-process.ts'
+
+interface Memory {
+  readonly memory_source: string
+  readonly needed_bytes: number
+  readonly held_bytes: number
+  readonly measured_bytes: number | null
+}
+
+async function memoryOf(weir: TestWeir, lane: string): Promise<Memory> {
+  const { data } = (await (await weir.admin('GET', '/admin/v1/engines')).json()) as {
+    data: { lane: string; on_demand: Memory }[]
+  }
+  return data.find((it) => it.lane === lane)!.on_demand
+}
 
 // Side by side, because most of them wait for engines to start or end.
 describe('engines on demand', { concurrency: 3 }, () => {
@@ -162,6 +176,52 @@ describe('engines on demand', { concurrency: 3 }, () => {
         ['call Hi', 'sleep', 'wake', 'call Hi'],
       )
       assert.deepEqual(other.pids().filter(isAlive), [])
+    } finally {
+      await weir.stop()
+    }
+  })
+
+  it('without a figure have their device to themselves until they are measured, and then share it', async () => {
+    const one = await model('on/one', { device: 'ram' }, { TAKE_MIB: '300' })
+    const other = await model('on/other', { device: 'ram' }, { TAKE_MIB: '300' })
+    const weir = await startWeir({ models: [one.entry, other.entry], devices: { ram: '4GiB' } })
+    try {
+      const before = await memoryOf(weir, 'on/one')
+      assert.deepEqual(
+        [before.memory_source, before.needed_bytes, before.measured_bytes],
+        ['unmeasured', 2 ** 32, null],
+      )
+      await weir.admin('POST', '/admin/v1/engines/orders', { lane: 'on/one', order: 'start' })
+      await reached(weir, 'on/one', 'ready')
+      assert.equal((await memoryOf(weir, 'on/one')).held_bytes, 2 ** 32, 'it has taken little of what it will take')
+      assert.equal((await say(weir, 'on/one')).status, 200)
+      await eventually('it is measured', async () => (await memoryOf(weir, 'on/one')).measured_bytes !== null)
+      const measured = await memoryOf(weir, 'on/one')
+      assert.equal(measured.memory_source, 'measured')
+      assert.ok(measured.needed_bytes > 300 * 2 ** 20 && measured.needed_bytes < 2 ** 30, String(measured.needed_bytes))
+      assert.equal(measured.held_bytes, measured.needed_bytes)
+      // The second one still needs all of the device, the first time.
+      assert.equal((await say(weir, 'on/other')).status, 200)
+      assert.equal(await stateOf(weir, 'on/one'), 'stopped')
+      await eventually('both are measured', async () => (await memoryOf(weir, 'on/other')).measured_bytes !== null)
+      assert.equal((await say(weir, 'on/one')).status, 200)
+      assert.deepEqual([await stateOf(weir, 'on/one'), await stateOf(weir, 'on/other')], ['ready', 'ready'])
+    } finally {
+      await weir.stop()
+    }
+  })
+
+  it('are measured before they end with their last call', async () => {
+    const one = await model('on/one', { device: 'ram' }, { TAKE_MIB: '300', SLOW_CALL_MS: '1000' })
+    const weir = await startWeir({ models: [one.entry], devices: { ram: '4GiB' } })
+    try {
+      const asked = say(weir, 'on/one')
+      await eventually('it has the call', () => one.calls().length === 1, BUSY_MACHINE_MS)
+      await weir.admin('POST', '/admin/v1/engines/orders', { lane: 'on/one', order: 'stop' })
+      assert.equal((await asked).status, 200)
+      await reached(weir, 'on/one', 'stopped')
+      const { measured_bytes: bytes } = await memoryOf(weir, 'on/one')
+      assert.ok(bytes !== null && bytes > 300 * 2 ** 20, String(bytes))
     } finally {
       await weir.stop()
     }

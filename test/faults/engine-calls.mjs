@@ -8,6 +8,27 @@ export default [
     tests: ['engines/on-demand-failures.http'],
   },
   {
+    name: 'on-demand-measured-memory-is-not-given-back',
+    file: 'src/engines/on-demand/scheduler.ts',
+    find: "if (entry.state === 'ready') entry.held = needs",
+    replace: "if (entry.state === 'asleep') entry.held = needs",
+    tests: ['simulation/on-demand/on-demand', 'engines/on-demand.http'],
+  },
+  {
+    name: 'on-demand-ends-while-it-is-measured',
+    file: 'src/engines/on-demand/on-demand.ts',
+    find: 'return void unit.measured.then(() => process?.stop())',
+    replace: 'return process?.stop()',
+    tests: ['engines/on-demand.http'],
+  },
+  {
+    name: 'on-demand-hidden-gpu-process-counts-as-none',
+    file: 'src/engines/on-demand/memory-use.ts',
+    find: "uses.every(([pid = 0]) => isVisible(pid)) ? 'none' : undefined",
+    replace: "'none'",
+    tests: ['engines/on-demand/memory'],
+  },
+  {
     name: 'on-demand-crash-fails-what-it-never-had',
     file: 'src/engines/on-demand/on-demand-engine.ts',
     find: '!end.isUnsent',

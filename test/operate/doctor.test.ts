@@ -162,6 +162,40 @@ describe('weir doctor', () => {
     assert.deepEqual(server.asked.map(({ path }) => path).toSorted(), ['/', '/health'])
   })
 
+  it('asks the service for the engines that it starts: which failed, and which take more than is kept for them', async (t) => {
+    const { found, dataDir } = stage(t)
+    const run = { command: ['serve'], port: 9 }
+    const started = modelEntry([], { id: 'a/started', aliases: [], serverless: { engine: { kind: 'vllm', run } } })
+    assert.deepEqual(await found('engine', { models: [started] }), [], 'it need not answer while no request needs it')
+    const usual = { waiting: 0, running: 0, pinned: false, device: 'gpu0', held_bytes: 10e9, start_ms: [] }
+    const list = [
+      {
+        lane: 'a/failed',
+        state: 'failed',
+        problem: 'ended with exit code 1',
+        needed_bytes: 10e9,
+        measured_bytes: null,
+      },
+      { lane: 'a/large', state: 'ready', problem: null, needed_bytes: 10e9, measured_bytes: 12e9 },
+      { lane: 'a/close', state: 'ready', problem: null, needed_bytes: 10e9, measured_bytes: 10.5e9 },
+    ].map((it) => ({ ...usual, memory_source: 'configured', ...it }))
+    await scriptedService(t, dataDir, { engines: { list: () => list, order: async () => {} } })
+    assert.deepEqual(await found('engine', { models: [started] }), [
+      [
+        'problem',
+        'a/failed failed: ended with exit code 1',
+        `see what it printed in ${dataDir}/engines, or on the operator's page Engines`,
+      ],
+    ])
+    assert.deepEqual(await found('engine memory', {}), [
+      [
+        'note',
+        'a/large took 12.0 GB of gpu0, where 10.0 GB are kept for it',
+        'raise run.memory in the catalog: others may not find the room that they are given',
+      ],
+    ])
+  })
+
   it('warns before a certificate expires, and explains what is wrong with one', async (t) => {
     const { found } = stage(t)
     const names = 'DNS:first.example.com, IP Address:127.0.0.1, valid until 2126-10-24'

@@ -4,6 +4,7 @@ import type { Workspace } from '../../src/workspaces/workspace.ts'
 import {
   coordinationEvents,
   fetchEvents,
+  onDemandEvents,
   ledgerEvents,
   refusalsFailed,
   spendEvents,
@@ -100,6 +101,13 @@ describe('what is logged', () => {
     } as never)
     events.callFailed('http://a', 'reset')
     assert.deepEqual([logged(), failures], [[[40, { url: 'http://a', reason: 'reset' }]], ['http://a', 'reset']])
+  })
+
+  it('of an engine that Weir starts has how much it took, if that is more than is kept for it', () => {
+    const { telemetry, logged } = stage()
+    const memory = { bytes: 10e9, source: 'configured', measuredBytes: 12e9 } as const
+    onDemandEvents(telemetry).tookTooMuch('a/b', memory)
+    assert.deepEqual(logged(), [[40, { lane: 'a/b', kept: '10.0 GB', measured: '12.0 GB' }]])
   })
 
   it('of a download is its end, and other parts are notified of every step', () => {

@@ -7,6 +7,9 @@ import { createServer } from 'node:http'
  * happens to the file NOTES: `pid N` for itself and for a child of its own, `call TEXT`, `sleep` and `wake`.
  */
 const { NOTES = '', FAIL, SLOW_CALL_MS = '0', IGNORE_SIGTERM, HOLD_READY, LISTEN_WITH, SLEEP_FAILS } = process.env
+/** What it takes with its first call. */
+const { TAKE_MIB = '0' } = process.env
+let taken: Buffer | undefined
 const note = (line: string): void => appendFileSync(NOTES, `${line}\n`)
 
 note(`pid ${process.pid}`)
@@ -42,6 +45,7 @@ const server = createServer((request, response) => {
     }
     const text = body.messages?.at(-1)?.content ?? ''
     if (body.messages) note(`call ${text}`)
+    taken ??= Buffer.alloc(Number(TAKE_MIB) * 2 ** 20, 1)
     if (text === 'crash') process.exit(9)
     setTimeout(
       () => {

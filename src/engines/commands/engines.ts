@@ -13,9 +13,11 @@ export const engines: Command = {
 weir engines start|stop|sleep|wake|pin|unpin LANE
 
 Lists the engines with "run" in the catalog, which Weir starts when they are
-needed: their state, their requests, what they take of the memory of their
-device, how long the latest start took, and why they last failed. Run it on the
-machine where the service runs.
+needed: their state, their requests, what is kept for them of the memory of
+their device, how long the latest start took, and why they last failed. Memory
+without a figure in the catalog is "measured", or "unmeasured" until the first
+requests; an unmeasured engine has its device to itself. Run it on the machine
+where the service runs.
 
 "start" starts one before the first request; "stop" ends it once its requests
 have ended, until the next request starts it again; "sleep" and "wake" are for
@@ -63,8 +65,10 @@ export function enginesText(data: readonly EngineListing[], view: View): string 
   return renderTable(data, columns, view)
 }
 
-function memoryText({ device, held_bytes: held, needed_bytes: needed }: EngineListing): string | null {
-  return device === null ? null : `${bytesText(held)} of ${bytesText(needed)}`
+function memoryText({ device, memory_source: source, ...it }: EngineListing): string | null {
+  if (device === null) return null
+  const amounts = `${bytesText(it.held_bytes)} of ${bytesText(it.needed_bytes)}`
+  return source === 'configured' ? amounts : `${amounts}, ${source}`
 }
 
 function startText(ms: number | undefined): string | null {

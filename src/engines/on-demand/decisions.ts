@@ -68,7 +68,7 @@ export type Effect =
     }
 
 export interface EngineEntry {
-  readonly settings: EngineSettings
+  settings: EngineSettings
   isPinned: boolean
   state: RunState
   sinceMs: number

@@ -11,6 +11,8 @@ import { signalGroup, writeRecord } from './process-record.ts'
 
 /** The process of an engine, with all that it starts. */
 export interface EngineProcess {
+  /** The process group; -1: it could not be started. */
+  readonly group: number
   /** Resolves with the reason, and never rejects, when all of its processes are gone. */
   readonly ended: Promise<string>
   /** Asks it to end, and kills it if it does not. */
@@ -68,6 +70,7 @@ export function startEngineProcess({ command, env, log, recordFile }: EngineProg
   }
 
   return {
+    group: pid ?? -1,
     ended,
     stop() {
       if (pid === undefined || killer) return

@@ -7,9 +7,12 @@ import type { Engine } from '../engine.ts'
 import { engineLog } from './engine-log.ts'
 import { answersWell, startEngineProcess, type EngineProcess } from './engine-process.ts'
 import { onDemandEngine, type WaitingCalls } from './on-demand-engine.ts'
+import { memoryFigures, takesTooMuch, type MemoryFigure, type MemoryFigures } from './memory-figures.ts'
+import { memoryOf } from './memory-use.ts'
 import { takePort } from './port.ts'
 import { endLeftovers, recordPath } from './process-record.ts'
 import { ScheduledCall, usualRules, type Effect, type EngineSettings, type RunState } from './decisions.ts'
+import type { Amounts } from './room.ts'
 import { openScheduler, type EngineStatus } from './scheduler.ts'
 import { startTimes, type StartTimes } from './start-times.ts'
 
@@ -37,7 +40,8 @@ export interface OnDemandStatus {
   readonly deviceBytes: number | undefined
   /** What it takes of its device now. */
   readonly bytes: number
-  readonly neededBytes: number
+  /** undefined: it has no device. */
+  readonly memory: MemoryFigure | undefined
   /** How long the latest starts took. */
   readonly startsMs: readonly number[]
   /** When it is expected to be ready, from now; undefined: unknown, or it need not start. */
@@ -53,6 +57,8 @@ export interface OnDemandEvents {
   /** `lastLines`: what it printed last. */
   failed(lane: string, reason: string, lastLines: readonly string[]): void
   stopped(lane: string): void
+  /** It takes clearly more of its device than is kept for it. */
+  tookTooMuch(lane: string, memory: MemoryFigure): void
   /** Engines of an earlier run of the service, which was killed together with what watched them. */
   leftoversEnded(names: readonly string[]): void
 }
@@ -70,6 +76,8 @@ export interface OnDemandOptions {
 const POLL_MS = 200
 /** How long a process may take to end after it has closed its sockets. */
 const CRASH_MS = 5000
+/** How often an engine is measured. */
+const MEASURE_MS = 60_000
 /** A sleeping engine moves its weights between memories. */
 const SLEEP_MS = 120_000
 
@@ -84,6 +92,10 @@ interface Unit {
   /** Why it is ended before it was ready. */
   failure: string | undefined
   isEnding: boolean
+  /** Resolves when its memory is not being measured. */
+  measured: Promise<void>
+  measureAtMs: number
+  isTooMuchKnown: boolean
   lastLines: readonly string[]
   whenGone: (() => void) | undefined
 }
@@ -95,6 +107,7 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
   const budgets = new Map<string, number>()
   const scheduler = openScheduler(budgets, usualRules)
   const times = startTimes(join(directory, 'starts.json'))
+  const figures = memoryFigures(join(directory, 'memory.json'))
   let cancelTimer: (() => void) | undefined
   let number = 0
   const undone: Effect[] = []
@@ -126,9 +139,11 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
     switch (effect.kind) {
       case 'start':
         return void start(effect.engine, unit)
-      case 'stop':
+      case 'stop': {
         unit.isEnding = true
-        return unit.process?.stop()
+        const { process } = unit
+        return void unit.measured.then(() => process?.stop())
+      }
       case 'sleep':
       case 'wake':
         return void sleepOrWake(effect.engine, unit, effect.kind)
@@ -145,6 +160,8 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
     const startedAtMs = clock.monotonic()
     unit.isEnding = false
     unit.failure = undefined
+    unit.measureAtMs = 0
+    unit.isTooMuchKnown = false
     unit.lastLines = []
     const releasePort = await takePort(run.port)
     if (!releasePort) return ended(name, unit, `port ${run.port} on 127.0.0.1 is in use by another process`)
@@ -194,9 +211,20 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
     apply(scheduler.ended(name, reason, clock.monotonic()))
   }
 
+  /** It may take its memory only with its first requests, and has most of it while it works. */
+  function measure(name: string, unit: Unit): void {
+    const nowMs = clock.monotonic()
+    if (nowMs < unit.measureAtMs) return
+    unit.measureAtMs = nowMs + MEASURE_MS
+    unit.measured = newFigure(unit, figures, events).then((memory) => {
+      if (memory) apply(scheduler.measured(name, needsOf(unit.description.run, memory), clock.monotonic()))
+    })
+  }
+
   /** vLLM's endpoints. Level 1 keeps the weights in the memory of the machine. */
   async function sleepOrWake(name: string, unit: Unit, kind: 'sleep' | 'wake'): Promise<void> {
     const path = kind === 'sleep' ? '/sleep?level=1' : '/wake_up'
+    await unit.measured
     const startedAtMs = clock.monotonic()
     const isDone = await answersWell(`http://127.0.0.1:${unit.description.run.port}${path}`, 'POST', SLEEP_MS)
     const nowMs = clock.monotonic()
@@ -219,7 +247,7 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
   }
 
   const statusOf = ([name, unit]: readonly [string, Unit]): OnDemandStatus =>
-    statusOfUnit(unit, scheduler.status(name)!, times, clock.monotonic())
+    statusOfUnit(unit, scheduler.status(name)!, times, figures, clock.monotonic())
 
   return {
     engine(lane, description, open) {
@@ -228,21 +256,10 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
       const name = `${lane} ${++number}`
       if (run.device) budgets.set(run.device.name, run.device.bytes)
-      const unit: Unit = {
-        lane,
-        description,
-        open,
-        calls: new Map(),
-        process: undefined,
-        upstream: undefined,
-        failure: undefined,
-        isEnding: false,
-        lastLines: [],
-        whenGone: undefined,
-      }
+      const unit = newUnit(lane, description, open)
       units.set(name, unit)
       const nowMs = clock.monotonic()
-      apply(scheduler.add(name, settingsOf(run), nowMs))
+      apply(scheduler.add(name, settingsOf(run, figures.of(lane, run)), nowMs))
       if (run.isPreloaded) apply(scheduler.start(name, nowMs))
       return onDemandEngine({
         clock,
@@ -251,7 +268,10 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
         start: () => (scheduler.status(name) ? statusOf([name, unit]) : undefined),
         newCall: () => new ScheduledCall(name, clock.monotonic()),
         arrive: (call) => apply(scheduler.arrive(call, clock.monotonic())),
-        leave: (call) => apply(scheduler.leave(call, clock.monotonic())),
+        leave(call) {
+          if (call.state === 'running') measure(name, unit)
+          apply(scheduler.leave(call, clock.monotonic()))
+        },
         crashed: () => hasEnded(unit),
         remove: () =>
           new Promise((resolve) => {
@@ -280,6 +300,42 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
   }
 }
 
+function newUnit(lane: string, description: Unit['description'], open: () => Engine): Unit {
+  return {
+    lane,
+    description,
+    open,
+    calls: new Map(),
+    process: undefined,
+    upstream: undefined,
+    failure: undefined,
+    isEnding: false,
+    measured: Promise.resolve(),
+    measureAtMs: 0,
+    isTooMuchKnown: false,
+    lastLines: [],
+    whenGone: undefined,
+  }
+}
+
+/** Measures what it takes of its device. undefined: what is kept for it does not change. */
+async function newFigure(
+  unit: Unit,
+  figures: MemoryFigures,
+  events: Pick<OnDemandEvents, 'tookTooMuch'>,
+): Promise<MemoryFigure | undefined> {
+  const { lane, description, process } = unit
+  const { run } = description
+  const bytes = run.device && process && (await memoryOf(process.group))
+  if (bytes === undefined) return undefined
+  const isMore = figures.add(lane, run, bytes)
+  const memory = figures.of(lane, run)!
+  const isTooMuch = takesTooMuch(memory)
+  if (isTooMuch && !unit.isTooMuchKnown) events.tookTooMuch(lane, memory)
+  unit.isTooMuchKnown = isTooMuch
+  return isMore && memory.source === 'measured' ? memory : undefined
+}
+
 /** Its process ends a moment after its sockets. */
 async function hasEnded({ process }: Unit): Promise<boolean> {
   if (!process) return true
@@ -296,6 +352,7 @@ function statusOfUnit(
   { lane, description, lastLines }: Unit,
   status: EngineStatus,
   times: StartTimes,
+  figures: MemoryFigures,
   nowMs: number,
 ): OnDemandStatus {
   const { run } = description
@@ -313,7 +370,7 @@ function statusOfUnit(
     device: run.device?.name,
     deviceBytes: run.device?.bytes,
     bytes: (run.device && status.held.get(run.device.name)) ?? 0,
-    neededBytes: run.bytes,
+    memory: figures.of(lane, run),
     startsMs: times.of(lane),
     readyInMs:
       expectedMs === undefined || status.state === 'ready' ? undefined : Math.max(0, Math.round(expectedMs - passedMs)),
@@ -325,17 +382,22 @@ function statusOfUnit(
 /** The name for its wake times: no lane has a space before its slash. */
 const wakingOf = (lane: string): string => `waking ${lane}`
 
-function settingsOf(run: EngineRun): EngineSettings {
-  const exclusive: (readonly [string, number])[] = [[`port ${run.port}`, 1]]
-  if (run.group !== undefined) exclusive.push([`group ${run.group}`, 1])
-  const { device, bytes, sleep } = run
+function settingsOf(run: EngineRun, memory: MemoryFigure | undefined): EngineSettings {
+  const { device, sleep } = run
   const asleep = sleep && new Map([[`port ${run.port}`, 1], ...(device ? [[device.name, sleep.bytes] as const] : [])])
   return {
-    needs: new Map([...exclusive, ...(device ? [[device.name, bytes] as const] : [])]),
+    needs: needsOf(run, memory),
     needsAsleep: asleep,
     stopAfterIdleMs: run.stopAfterIdleMs ?? Infinity,
     isPinned: run.isPinned,
   }
+}
+
+function needsOf({ port, group, device }: EngineRun, memory: MemoryFigure | undefined): Amounts {
+  const needs = new Map([[`port ${port}`, 1]])
+  if (group !== undefined) needs.set(`group ${group}`, 1)
+  if (device && memory) needs.set(device.name, memory.bytes)
+  return needs
 }
 
 /** Without what is Weir's own, which has secrets. */

@@ -43,6 +43,8 @@ export interface Scheduler {
   asleep(name: string, nowMs: number): readonly Effect[]
   /** It cannot sleep or wake up, so it is stopped. */
   stuck(name: string, nowMs: number): readonly Effect[]
+  /** What it takes has been measured while it served. */
+  measured(name: string, needs: Amounts, nowMs: number): readonly Effect[]
   /** The process is gone. */
   ended(name: string, reason: string, nowMs: number): readonly Effect[]
   /** For `nextMs`. */
@@ -139,6 +141,11 @@ export function openScheduler(budgets: Budgets, rules: Rules): Scheduler {
     stuck: (name, nowMs) =>
       change(name, nowMs, (entry) => {
         if (entry.state === 'falling_asleep' || entry.state === 'waking') act('stop', name, entry, nowMs)
+      }),
+    measured: (name, needs, nowMs) =>
+      change(name, nowMs, (entry) => {
+        entry.settings = { ...entry.settings, needs }
+        if (entry.state === 'ready') entry.held = needs
       }),
     ended: (name, reason, nowMs) =>
       change(name, nowMs, (entry) => {

@@ -1,7 +1,6 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { learnedFile } from './learned-file.ts'
 
-/** How long earlier starts of each engine took, or how long it took to wake up. Kept over restarts of the service. */
+/** How long earlier starts of each engine took, or how long it took to wake up. */
 export interface StartTimes {
   add(lane: string, ms: number): void
   /** In the order in which they happened. */
@@ -11,37 +10,16 @@ export interface StartTimes {
 }
 
 const KEPT = 5
-/** Lanes that a catalog no longer has go first. */
-const MAX_LANES = 1000
 
 export function startTimes(path: string): StartTimes {
-  const times = new Map(Object.entries(read(path)))
+  const times = learnedFile<readonly number[]>(path)
+  const of = (lane: string): readonly number[] => times.get(lane) ?? []
   return {
-    add(lane, ms) {
-      const latest = [...(times.get(lane) ?? []), Math.round(ms)].slice(-KEPT)
-      times.delete(lane)
-      times.set(lane, latest)
-      const [oldest] = times.keys()
-      if (times.size > MAX_LANES) times.delete(oldest ?? '')
-      try {
-        mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-        writeFileSync(path, JSON.stringify(Object.fromEntries(times)), { mode: 0o600 })
-      } catch {
-        // A full disk: the times are kept until the service ends.
-      }
-    },
-    of: (lane) => times.get(lane) ?? [],
+    add: (lane, ms) => times.set(lane, [...of(lane), Math.round(ms)].slice(-KEPT)),
+    of,
     expectedMs(lane) {
-      const sorted = (times.get(lane) ?? []).toSorted((one, other) => one - other)
+      const sorted = of(lane).toSorted((one, other) => one - other)
       return sorted[Math.floor(sorted.length / 2)]
     },
-  }
-}
-
-function read(path: string): Readonly<Record<string, readonly number[]>> {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Readonly<Record<string, readonly number[]>>
-  } catch {
-    return {}
   }
 }

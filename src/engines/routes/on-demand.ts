@@ -8,6 +8,7 @@ import { operatorRoute, type OperatorRoute } from '../../server/operator-route.t
 import { jsonResponse } from '../../server/route.ts'
 import { engineOrders, type EngineOrder, type OnDemandEngines, type OnDemandStatus } from '../on-demand/on-demand.ts'
 import { runStates } from '../on-demand/decisions.ts'
+import { memorySources } from '../on-demand/memory-figures.ts'
 
 /** Engines that Weir starts when they are needed: their state, and orders of operators. */
 
@@ -26,7 +27,21 @@ export const onDemandSchema = Type.Object({
   can_sleep: Type.Boolean(),
   device: nullable(Type.String({ example: 'gpu0' })),
   device_bytes: nullable(Type.Integer({ example: 85_899_345_920 }), 'What all engines may take of the device.'),
-  needed_bytes: Type.Integer({ description: 'What it takes of its device while it runs.', example: 25_769_803_776 }),
+  needed_bytes: Type.Integer({
+    description: 'What is kept for it on its device while it runs.',
+    example: 25_769_803_776,
+  }),
+  memory_source: nullable(
+    Type.Enum([...memorySources], {
+      description:
+        'Where needed_bytes comes from. configured: run.memory in the catalog; measured: the most that it has taken; unmeasured: it has the device to itself until it is measured.',
+    }),
+    'null: it has no device.',
+  ),
+  measured_bytes: nullable(
+    Type.Integer({ example: 24_301_797_376 }),
+    'The most that it has taken of its device. null: it has not been measured.',
+  ),
   held_bytes: Type.Integer({ description: 'What it takes of its device now.', example: 25_769_803_776 }),
   start_ms: Type.Array(Type.Integer({ example: 41_200 }), {
     description: 'How long its latest starts took, the oldest first.',
@@ -111,7 +126,9 @@ export function onDemandView(status: OnDemandStatus) {
     can_sleep: status.canSleep,
     device: status.device ?? null,
     device_bytes: status.deviceBytes ?? null,
-    needed_bytes: status.neededBytes,
+    needed_bytes: status.memory?.bytes ?? 0,
+    memory_source: status.memory?.source ?? null,
+    measured_bytes: status.memory?.measuredBytes ?? null,
     held_bytes: status.bytes,
     start_ms: status.startsMs,
     ready_in_ms: status.readyInMs ?? null,

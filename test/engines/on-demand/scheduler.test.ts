@@ -46,6 +46,7 @@ function stage(engines: Readonly<Record<string, Partial<EngineSettings>>>) {
       at: number,
     ): readonly string[] => texts(scheduler[event](name, at)),
     ended: (name: string, at: number, reason = 'it crashed') => texts(scheduler.ended(name, reason, at)),
+    measured: (name: string, memory: number, at: number) => texts(scheduler.measured(name, gpu(memory), at)),
     pin: (name: string, isPinned: boolean, at: number) => texts(scheduler.pin(name, isPinned, at)),
     pass: (at: number) => texts(scheduler.pass(at)),
     state: (name: string) => scheduler.status(name)?.state,
@@ -384,6 +385,33 @@ describe('engines that share a device', () => {
       if (!isCalled) assert.deepEqual(it.pass(1002), ['stop a'])
       else assert.deepEqual([arrive('a', 1002), arrive('a', 1003)], [['wake a'], []])
     }
+  })
+})
+
+describe('an engine that is measured', () => {
+  it('gives room to others if it takes less, and none starts beside it if it takes more', () => {
+    const { arrive, scheduler, ...it } = stage({ a: {}, b: { needs: gpu(4) }, c: { needs: gpu(3) } })
+    arrive('a', 0)
+    it.do('ready', 'a', 1)
+    assert.deepEqual(arrive('b', 2), [])
+    assert.deepEqual(it.measured('a', 5, 3), ['start b'])
+    it.do('ready', 'b', 4)
+    assert.deepEqual(it.measured('a', 8, 5), [], 'both stay')
+    assert.deepEqual(arrive('c', 6), [])
+    assert.deepEqual(scheduler.status('a')?.held, gpu(8))
+  })
+
+  it('needs what was measured when it starts again', () => {
+    const { arrive, leave, scheduler, ...it } = stage({ a: { stopAfterIdleMs: 10 } })
+    arrive('a', 0)
+    it.do('ready', 'a', 1)
+    leave('a', 2)
+    assert.deepEqual(it.pass(12), ['stop a'])
+    it.measured('a', 5, 13)
+    assert.deepEqual(scheduler.status('a')?.held, gpu(10), 'its process is still there')
+    it.ended('a', 14)
+    arrive('a', 15)
+    assert.deepEqual(scheduler.status('a')?.held, gpu(5))
   })
 })
 

@@ -32,6 +32,18 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'E1',
   },
   {
+    name: 'an engine that turned out to take less keeps its room',
+    find: "        if (entry.state === 'ready') entry.held = needs\n",
+    replace: '',
+    breaks: 'E8',
+  },
+  {
+    name: 'an engine that was measured starts with its earlier figure',
+    find: 'entry.settings = { ...entry.settings, needs }\n',
+    replace: '',
+    breaks: 'E1',
+  },
+  {
     name: 'an engine with calls is swapped',
     file: 'decisions.ts',
     find: 'if (isIdle(entry)) act(kind, name, entry, nowMs)\n      else entry.isClosing = true',

@@ -14,7 +14,8 @@ export class Violation extends Error {
 
 /** An engine as seen from outside the scheduler. Nothing here is read from the scheduler. */
 export interface Seen {
-  readonly settings: EngineSettings
+  /** `needs` changes when it is measured. */
+  settings: EngineSettings
   process: 'none' | 'starting' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'stopping'
   /** Whether it has only what it needs asleep. One that ends from its sleep does not take more again. */
   isSmall: boolean
@@ -83,6 +84,7 @@ export class Witness {
         seen.process = 'starting'
         seen.isSmall = false
         seen.isEndAllowed = false
+        this.#fits(name, seen)
         break
       case 'wake':
         this.#require('E7', seen.process === 'asleep', `${name} is woken while ${seen.process}`)
@@ -90,6 +92,7 @@ export class Witness {
         seen.process = 'waking'
         seen.isSmall = false
         seen.isEndAllowed = false
+        this.#fits(name, seen)
         break
       case 'sleep':
         this.#require('E7', seen.process === 'ready', `${name} is to sleep while ${seen.process}`)
@@ -116,10 +119,6 @@ export class Witness {
 
   /** After every event. */
   check(nowMs: number): void {
-    for (const resource of this.#resources()) {
-      const used = [...this.engines.values()].reduce((sum, seen) => sum + (heldBy(seen).get(resource) ?? 0), 0)
-      this.#require('E1', used <= this.#budget(resource), `${used} of ${resource} are in use`)
-    }
     for (const [name, seen] of this.engines) {
       const [first] = seen.waiting
       if (!first) continue
@@ -134,6 +133,14 @@ export class Witness {
   finish(): void {
     for (const [name, { waiting }] of this.engines) {
       this.#require('E6', waiting.size === 0, `${waiting.size} calls of ${name} were never served`)
+    }
+  }
+
+  /** One that runs already may turn out to take more, but nothing starts beside it then. */
+  #fits(name: string, { settings }: Seen): void {
+    for (const resource of settings.needs.keys()) {
+      const used = [...this.engines.values()].reduce((sum, seen) => sum + (heldBy(seen).get(resource) ?? 0), 0)
+      this.#require('E1', used <= this.#budget(resource), `${name} starts, and ${used} of ${resource} are in use`)
     }
   }
 
@@ -189,10 +196,6 @@ export class Witness {
       const isWanted = others.some((it) => it.settings.needs.has(resource) && isWaiting(it))
       return !isWanted && used + need <= this.#budget(resource)
     })
-  }
-
-  #resources(): ReadonlySet<string> {
-    return new Set([...this.engines.values()].flatMap(({ settings }) => [...settings.needs.keys()]))
   }
 
   #budget(resource: string): number {

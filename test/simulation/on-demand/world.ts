@@ -28,6 +28,7 @@ export interface Tally {
   stuck: number
   pinned: number
   removed: number
+  measured: number
 }
 
 const rules: Rules = { minServiceMs: 2000, maxTurnMs: 8000, healthyMs: 10_000, firstBackoffMs: 500, maxBackoffMs: 4000 }
@@ -56,10 +57,11 @@ export function simulateEngines(openScheduler: OpenScheduler, seed: number, call
     stuck: 0,
     pinned: 0,
     removed: 0,
+    measured: 0,
   }
   for (let episode = 0; tally.calls < calls; episode++) {
     try {
-      runEpisode(openScheduler, seededRandom(seed + episode), tally)
+      runEpisode(openScheduler, seededRandom(seed + episode), tally, episode % 4 === 3)
     } catch (error) {
       if (error instanceof Violation) error.message += ` (seed ${seed + episode})`
       throw error
@@ -68,7 +70,8 @@ export function simulateEngines(openScheduler: OpenScheduler, seed: number, call
   return tally
 }
 
-function runEpisode(openScheduler: OpenScheduler, random: () => number, tally: Tally): void {
+/** `measures`: figures for memory change. */
+function runEpisode(openScheduler: OpenScheduler, random: () => number, tally: Tally, measures: boolean): void {
   const below = (end: number): number => Math.floor(random() * end)
   const names = Array.from({ length: 2 + below(7) }, (_, index) => `model-${index}`)
   const budgets = new Map([
@@ -187,9 +190,20 @@ function runEpisode(openScheduler: OpenScheduler, random: () => number, tally: T
   }
 
   function leave(call: ScheduledCall, seen: Seen): void {
-    const wasThere = seen.running.delete(call) || seen.waiting.delete(call)
+    const hasRun = seen.running.delete(call)
+    const wasThere = hasRun || seen.waiting.delete(call)
     if (seen.running.size === 0) seen.idleSinceMs = nowMs
+    if (hasRun && seen.process === 'ready' && measures && below(10) === 0) measure(call.engine, seen)
     if (wasThere) apply(scheduler.leave(call, nowMs))
+  }
+
+  /** The figure was too large, as it is before the first one, or too small. */
+  function measure(name: string, seen: Seen): void {
+    const [device = '', memory = 0] = [...seen.settings.needs].find(([resource]) => budgets.has(resource)) ?? []
+    const measured = Math.min(Math.ceil(memory * (0.3 + random())), budgets.get(device) ?? 0)
+    tally.measured++
+    seen.settings = { ...seen.settings, needs: new Map([...seen.settings.needs, [device, measured]]) }
+    apply(scheduler.measured(name, seen.settings.needs, nowMs))
   }
 
   function arrive(name: string): void {

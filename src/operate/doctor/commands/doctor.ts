@@ -10,9 +10,10 @@ import { deploymentsOf, type EngineDescription, type Model } from '../../../cata
 import { untakenParameters, untakenWarning } from '../../../engines/dialects/listed-parameters.ts'
 import { findModel, modelBytes, runtimes } from '../../../local-models/installed.ts'
 import { modelFiles } from '../../../local-models/files/model-files.ts'
+import { takesTooMuch } from '../../../engines/on-demand/memory-figures.ts'
 import { healthCheckOf } from '../../../engines/dialects/health-check.ts'
 import { parseAddress, pathAt } from '../../../engines/address.ts'
-import { contradictedCountsOf, fetchMetrics, findService, type ServiceNote } from '../../running-service.ts'
+import { contradictedCountsOf, enginesOf, fetchMetrics, findService, type ServiceNote } from '../../running-service.ts'
 import { serviceDirectories } from '../../../cluster/workers/directories.ts'
 import { requirePostgres } from '../../../store/open.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
@@ -60,6 +61,7 @@ lines for weir.yaml. Each question has a minute.
         ...(await database(config)),
         ...(await running(config)),
         ...(await engines(models)),
+        ...(await startedEngines(config)),
         ...certificate(config),
       ]),
       ...(await localRuntimes()),
@@ -209,7 +211,8 @@ async function localRuntimes(): Promise<readonly CheckResult[]> {
 }
 
 async function engines(models: readonly Model[]): Promise<readonly CheckResult[]> {
-  const known = models.flatMap(deploymentsOf).flatMap(({ engine }) => engine ?? [])
+  // What Weir starts itself answers only while it is needed.
+  const known = models.flatMap(deploymentsOf).flatMap(({ engine }) => (engine && !engine.run ? engine : []))
   const paths = new Map(known.flatMap((engine) => engine.urls.map((url) => [url, harmlessPath(engine)])))
   return Promise.all(
     [...paths].map(async ([url, path]): Promise<CheckResult> => {
@@ -225,6 +228,29 @@ async function engines(models: readonly Model[]): Promise<readonly CheckResult[]
       }
     }),
   )
+}
+
+/** The engines that the running service starts when they are needed. */
+async function startedEngines({ dataDir }: Config): Promise<readonly CheckResult[]> {
+  // A service of workers has none.
+  const listed = (await enginesOf(dataDir).catch(() => undefined)) ?? []
+  return listed.flatMap((engine): CheckResult[] => {
+    const { lane, state, problem, needed_bytes: kept, measured_bytes: measured } = engine
+    const failed: CheckResult = {
+      name: 'engine',
+      state: 'problem',
+      detail: `${lane} failed: ${problem}`,
+      advice: `see what it printed in ${dataDir}/engines, or on the operator's page Engines`,
+    }
+    const tooLarge: CheckResult = {
+      name: 'engine memory',
+      state: 'note',
+      detail: `${lane} took ${bytesText(measured ?? 0)} of ${engine.device}, where ${bytesText(kept)} are kept for it`,
+      advice: 'raise run.memory in the catalog: others may not find the room that they are given',
+    }
+    const isTooLarge = takesTooMuch({ bytes: kept, measuredBytes: measured ?? undefined })
+    return [...(state === 'failed' ? [failed] : []), ...(isTooLarge ? [tooLarge] : [])]
+  })
 }
 
 /** The engine may be busy, so it gets no request that could disturb it. Any answer counts. */
