@@ -1,4 +1,5 @@
-import { createWriteStream, renameSync, statSync, type WriteStream } from 'node:fs'
+import { createWriteStream, fstatSync, openSync, renameSync, type WriteStream } from 'node:fs'
+import { StringDecoder } from 'node:string_decoder'
 
 /** What an engine prints, in a file of bounded size. The last lines are kept in memory for the operator. */
 export interface EngineLog {
@@ -13,44 +14,56 @@ const MAX_UNWRITTEN_BYTES = 2 ** 20
 const KEPT_CHARACTERS = 8000
 const KEPT_LINES = 20
 
-/** A full file becomes `path`.1, in place of the one before. A file that cannot be written does not stop the engine. */
+/**
+ * A full file becomes `path`.1, in place of the one before. A file that cannot be written does not stop the engine, and
+ * is opened again with its next output: the disk may have room by then.
+ */
 export function engineLog(path: string): EngineLog {
+  const decoder = new StringDecoder('utf8')
   let kept = ''
-  let size = sizeOf(path)
-  let file: WriteStream | undefined = open()
+  let size = 0
+  let file: WriteStream | undefined
 
-  function open(): WriteStream {
-    const stream = createWriteStream(path, { flags: 'a', mode: 0o600 })
-    stream.on('error', () => {
-      if (file === stream) file = undefined
-    })
-    return stream
+  function open(flags: 'a' | 'w'): void {
+    try {
+      // Opened at once: after a rename, it would be another file.
+      const fd = openSync(path, flags, 0o600)
+      size = fstatSync(fd).size
+      const stream = createWriteStream(path, { fd })
+      stream.on('error', () => {
+        if (file === stream) file = undefined
+      })
+      file = stream
+    } catch {
+      file = undefined
+    }
   }
 
   function rotate(): void {
     file?.end()
     try {
       renameSync(path, `${path}.1`)
-      file = open()
     } catch {
-      file = undefined
+      // It was removed, or something else has the name. It begins anew all the same.
     }
-    size = 0
+    open('w')
   }
 
   return {
     write(chunk) {
-      kept = (kept + chunk.toString()).slice(-KEPT_CHARACTERS)
+      kept = (kept + decoder.write(chunk)).slice(-KEPT_CHARACTERS)
+      if (!file) open('a')
       if (!file || file.writableLength > MAX_UNWRITTEN_BYTES) return
       file.write(chunk)
       size += chunk.length
       if (size > MAX_FILE_BYTES) rotate()
     },
-    lastLines: () => kept.split('\n').filter(Boolean).slice(-KEPT_LINES),
+    // A progress bar writes over its line.
+    lastLines: () =>
+      kept
+        .split(/[\r\n]+/)
+        .filter(Boolean)
+        .slice(-KEPT_LINES),
     close: () => file?.end(),
   }
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

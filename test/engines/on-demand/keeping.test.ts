@@ -60,6 +60,30 @@ describe('the log of an engine', () => {
     assert.equal(mode(path), 0o600)
   })
 
+  it('keeps the order of its files if it is full from the start, and goes on if its file was removed', async () => {
+    const path = join(folder, 'a.log')
+    writeFileSync(path, Buffer.alloc(8 * MEBIBYTE))
+    const log = engineLog(path)
+    for (const output of ['a', 'b']) log.write(Buffer.from(output))
+    await written(`${path}.1`, 8 * MEBIBYTE + 1)
+    await written(path, 1)
+    rmSync(path)
+    await eventually('there is a new one', () => {
+      log.write(Buffer.alloc(MEBIBYTE))
+      return existsSync(path)
+    })
+    log.close()
+  })
+
+  it('shows characters whole that come in two pieces, and each state of a progress bar as a line', () => {
+    const log = engineLog(join(folder, 'a.log'))
+    const text = Buffer.from('größer\r 50 %\r100 %\r\nready\n')
+    log.write(text.subarray(0, 3))
+    log.write(text.subarray(3))
+    assert.deepEqual(log.lastLines(), ['größer', ' 50 %', '100 %', 'ready'])
+    log.close()
+  })
+
   it('drops what a slow disk cannot take, so that the engine need not wait', async () => {
     const path = join(folder, 'a.log')
     const log = engineLog(path)
@@ -171,7 +195,7 @@ describe('the times that starts took', () => {
   })
 })
 
-it('a full disk fails nothing: the last lines and the times are in memory, and there is no half of a record', async (t) => {
+it('a full disk fails nothing: the last lines and the times are in memory, there is no half of a record, and the log goes on when there is room', async (t) => {
   const disk = smallDisk(2 ** 20)
   if (!disk) return t.skip('only root may mount a disk')
   try {
@@ -187,13 +211,19 @@ it('a full disk fails nothing: the last lines and the times are in memory, and t
     })
     log.write(Buffer.from('\nout of memory\n'))
     assert.equal(log.lastLines().at(-1), 'out of memory')
-    log.close()
     const record = recordPath(disk.folder, 'a')
     writeRecord(record, process.pid, process.pid)
     assert.equal(existsSync(record), false)
     const times = startTimes(join(disk.folder, 'starts.json'))
     times.add('a/b', 2000)
     assert.equal(times.expectedMs('a/b'), 2000)
+    rmSync(join(disk.folder, 'more'), { force: true })
+    disk.resize(2 ** 23)
+    await eventually('the log goes on', () => {
+      log.write(Buffer.from('there is room again\n'))
+      return readFileSync(join(disk.folder, 'a.log'), 'utf8').endsWith('there is room again\n')
+    })
+    log.close()
   } finally {
     await disk.remove()
   }
