@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import type { Spool, SpooledFile } from '../server/uploads/uploads.ts'
 import type { BatchEnd, BatchEnding, ClaimedBatch, FailureKind, LineRange, LineResult } from './batch-store.ts'
 import type { StoredFile } from './file-store.ts'
+import { readRange, withoutContent } from './input-file.ts'
 import { readLine } from './lines.ts'
 import { failureKind, unansweredLine } from './result-lines.ts'
-import { billedResults, readRange, type RunnerParts } from './runner.ts'
+import { billedResults, type RunnerParts } from './runner.ts'
 
 export interface AssemblyParts extends Pick<
   RunnerParts,
@@ -34,14 +35,13 @@ export async function assemble(parts: AssemblyParts, batch: ClaimedBatch, stop: 
   await store.closeRanges(batch)
   const output = await spool.open(batch.workspaceId)
   const error = await spool.open(batch.workspaceId)
-  const counts = { total: 0, completed: 0, failed: 0 }
+  const counts = { completed: 0, failed: 0 }
   const failures = new Map<string, FailureKind>()
   try {
     for await (const range of rangesOf(parts, batch.id)) {
       stop.throwIfAborted()
       for (const line of await resultLines(parts, batch, range, ending)) {
         const { code, body } = line
-        counts.total++
         counts[code === null ? 'completed' : 'failed']++
         if (code !== null) {
           const kind = failures.get(code)
@@ -53,6 +53,7 @@ export async function assemble(parts: AssemblyParts, batch: ClaimedBatch, stop: 
     return {
       state: ending,
       counts,
+      errors: counts.completed + counts.failed < batch.counts.total ? { count: 1, data: [withoutContent] } : null,
       failures: [...failures.values()].toSorted((one, other) => other.count - one.count),
       output: await stored(parts, batch, 'output', output),
       error: await stored(parts, batch, 'error', error),
@@ -81,7 +82,7 @@ interface ResultLine {
   readonly body: string
 }
 
-/** One for each line of the range, in order. */
+/** One for each line of the range, in order. Only those that have ended if the input file is gone. */
 async function resultLines(
   parts: AssemblyParts,
   batch: ClaimedBatch,
@@ -94,9 +95,10 @@ async function resultLines(
     results.filter(({ state }) => state === 'stored'),
   )
   const final = new Map([...results.filter(({ state }) => state !== 'stored'), ...kept].map((it) => [it.line, it]))
-  // Without blank lines, every line of a complete range has its result, and the input need not be read.
-  if (final.size === range.lines) return [...final.values()].toSorted((one, two) => one.line - two.line).map(toLine)
-  const lines = await readRange(parts, batch, range)
+  // Without blank lines, every line of a complete range has its result, and the input need not be read. If the input is gone,
+  // so are the ids of the other lines.
+  const lines = final.size === range.lines ? undefined : await readRange(parts.files, batch, range)
+  if (!lines) return [...final.values()].toSorted((one, two) => one.line - two.line).map(toLine)
   return lines.map(({ number, bytes }) => {
     const found = final.get(number)
     if (found) return toLine(found)

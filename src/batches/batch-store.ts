@@ -154,7 +154,9 @@ export interface BatchQuery {
 /** What a batch came to, with the files that have its results. */
 export interface BatchEnd {
   readonly state: BatchEnding
-  readonly counts: LineCounts
+  readonly counts: Pick<LineCounts, 'completed' | 'failed'>
+  /** Why it has not all results. null if it has, or if it is known already. */
+  readonly errors: BatchErrors | null
   readonly failures: readonly FailureKind[]
   readonly output: StoredFile | undefined
   readonly error: StoredFile | undefined

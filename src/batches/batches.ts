@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Readable } from 'node:stream'
-import { ApiError } from '../shared/errors.ts'
+import { ApiError, isNotFound } from '../shared/errors.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import { assemble, type AssemblyParts } from './assemble.ts'
 import type {
@@ -12,6 +11,7 @@ import type {
   ClaimedBatch,
   LineRange,
 } from './batch-store.ts'
+import { readInput, withoutContent } from './input-file.ts'
 import { pathBelowV1, fileLines } from './lines.ts'
 import { openPoll } from './poll.ts'
 import { linePaceOf, RECENT_MS, type LinePace } from './line-pace.ts'
@@ -126,7 +126,7 @@ export function openBatches(parts: BatchesParts): Batches {
     await store.clearRanges(batch)
     const caller = await parts.callerOf(batch)
     if (!caller) return fail(batch, withoutCaller)
-    const content = await contentOf(batch)
+    const content = await readInput(files, batch, 0, batch.inputBytes)
     if (!content) return fail(batch, withoutContent)
     const lines = fileLines(content, { number: 1, start: 0 }, parts.maxLineBytes)
     let found: LineRange[] = []
@@ -150,17 +150,6 @@ export function openBatches(parts: BatchesParts): Batches {
     // Or it has been cancelled.
     if (!(await store.renewBatch(batch, clock.now() + LEASE_MS))) return
     await fail(batch, { code: 'quota_exceeded', message: tooManyLines(parts.maxQueuedLines), param: null })
-  }
-
-  /** undefined if there is none. */
-  async function contentOf({ workspaceId, inputFileId }: Batch): Promise<Readable | undefined> {
-    try {
-      const file = await files.file(workspaceId, inputFileId)
-      return await files.read(file, 0, file.bytes)
-    } catch (error) {
-      if (error instanceof ApiError && error.code === 'not_found') return undefined
-      throw error
-    }
   }
 
   const fail = (batch: ClaimedBatch, error: BatchError): Promise<void> => failWith(batch, { count: 1, data: [error] })
@@ -188,7 +177,7 @@ export function openBatches(parts: BatchesParts): Batches {
         })
       }
       const file = await files.file(workspace.id, inputFileId).catch((error: unknown) => {
-        if (!(error instanceof ApiError) || error.code !== 'not_found') throw error
+        if (!isNotFound(error)) throw error
         throw new ApiError('invalid_value', 'There is no such file.', { param: 'input_file_id' })
       })
       if (file.purpose !== 'batch') {
@@ -246,12 +235,6 @@ export function openBatches(parts: BatchesParts): Batches {
       await steps.close()
     },
   }
-}
-
-const withoutContent: BatchError = {
-  code: 'not_found',
-  message: 'The content of the input file is missing. Upload it again.',
-  param: 'input_file_id',
 }
 
 function tooManyLines(most: number): string {

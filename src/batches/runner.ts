@@ -1,10 +1,10 @@
 import type { RequestRow } from '../ledger/rows.ts'
 import type { AlarmClock } from '../shared/clock.ts'
 import type { Caller } from '../workspaces/workspace.ts'
-import type { Batch, BatchError, BatchPause, BatchStore, ClaimedRange, LineRange, LineResult } from './batch-store.ts'
+import type { Batch, BatchError, BatchPause, BatchStore, ClaimedRange, LineResult } from './batch-store.ts'
 import type { BatchFiles } from './files.ts'
 import { inFlightLines } from './in-flight-lines.ts'
-import { fileLines } from './lines.ts'
+import { readRange, withoutContent } from './input-file.ts'
 import { openPoll } from './poll.ts'
 import { runLine, type LineEnd, type LineParts, type RunningLine } from './run-line.ts'
 
@@ -90,7 +90,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
         if (await parts.callerOf(batch)) continue
         for (const { batch: other, stop } of held)
           if (other.id === batch.id) stop.abort(new Error('its key was revoked'))
-        await endWithoutCaller(batch)
+        await fail(batch, withoutCaller)
       }
       isStoreUp = true
     } catch (error) {
@@ -164,12 +164,13 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     let isDone = false
     try {
       const caller = await parts.callerOf(batch)
-      if (!caller) return await endWithoutCaller(batch)
+      if (!caller) return await fail(batch, withoutCaller)
       const final = await finalLines(range)
-      const lines = await readRange(parts, batch, range).catch(async (error: unknown) => {
+      const lines = await readRange(parts.files, batch, range).catch(async (error: unknown) => {
         await pause(batch, { code: 'service_unavailable', message: 'The input file cannot be read now.' })
         throw error
       })
+      if (!lines) return await fail(batch, withoutContent)
       const left = lines.filter(({ number }) => !final.has(number))
       const ends: Promise<LineEnd>[] = []
       for (const { number, bytes } of left) {
@@ -214,8 +215,8 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     await store.pauseBatch(id, { ...reason, since: now }, now + PAUSE_MS).catch(failed)
   }
 
-  async function endWithoutCaller({ id }: Batch): Promise<void> {
-    await store.finalizeBatch(id, 'failed', { count: 1, data: [withoutCaller] }, clock.now())
+  async function fail({ id }: Batch, error: BatchError): Promise<void> {
+    await store.finalizeBatch(id, 'failed', { count: 1, data: [error] }, clock.now())
   }
 
   /** The lines that have a final result. An answer that an earlier process kept is final if it was billed, or may be. */
@@ -249,18 +250,6 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       await allEnded
     },
   }
-}
-
-/** The lines of a range. It is small, and its lines have been checked. */
-export async function readRange(
-  { files }: Pick<RunnerParts, 'files'>,
-  { workspaceId, inputFileId }: Pick<Batch, 'workspaceId' | 'inputFileId'>,
-  { byteStart, byteEnd, firstLine }: LineRange,
-): Promise<readonly { readonly number: number; readonly bytes: Buffer }[]> {
-  const file = await files.file(workspaceId, inputFileId)
-  const stream = await files.read(file, byteStart, byteEnd)
-  const lines = await Array.fromAsync(fileLines(stream, { number: firstLine, start: byteStart }, Infinity))
-  return lines.map(({ number, bytes = Buffer.alloc(0) }) => ({ number, bytes }))
 }
 
 /**

@@ -125,6 +125,8 @@ export class ApiError extends Error {
   }
 }
 
+export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 'not_found'
+
 /** The caller disconnected, so no answer is sent. Logged as status 499. */
 export class CallerLeft extends Error {}
 

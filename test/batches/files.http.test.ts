@@ -5,13 +5,12 @@ import { join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
 import { describe, it, type TestContext } from 'node:test'
 import OpenAI, { toFile } from 'openai'
-import { storedInS3 } from '../../src/server/files/s3.ts'
 import { storedOnDisk } from '../../src/server/files/stored-on-disk.ts'
 import type { StoredFiles } from '../../src/server/files/stored-files.ts'
 import { chatStage } from '../support/chat-stage.ts'
 import { roomyDisk } from '../support/roomy-disk.ts'
-import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
 import { sharedStage } from '../support/shared-stage.ts'
+import { storedInStub } from '../support/stored-in-s3.ts'
 
 const LINES = '{"custom_id":"1"}\n{"custom_id":"2"}\n'
 
@@ -122,7 +121,7 @@ for (const [where, open] of [
       assert.equal(await text(await stored.read('file-a', 5, 5)), '')
       await stored.remove('file-a')
       await stored.remove('file-a')
-      await assert.rejects(async () => buffer(await stored.read('file-a', 0, 1)))
+      await assert.rejects(stored.read('file-a', 0, 1), { code: 'not_found' })
     })
   })
 }
@@ -145,22 +144,19 @@ async function onDisk(t: TestContext): Promise<StoredFiles> {
 }
 
 async function inS3(t: TestContext): Promise<StoredFiles> {
-  const stub = await s3Stub()
-  t.after(() => stub.close())
-  const stored = storedInS3(
-    {
-      endpoint: stub.url,
-      bucket: 'bucket',
-      region: s3Secrets.region,
-      accessKey: s3Secrets.access,
-      secretKey: s3Secrets.secret,
-      prefix: 'weir/',
-      publicUrl: undefined,
-      linkTtlSeconds: 60,
-    },
-    { now: Date.now, monotonic: () => performance.now() },
-  )
+  const { stored } = await storedInStub(t)
   t.after(() => stored.close())
-  t.after(() => assert.deepEqual(stub.refused, []))
   return stored
 }
+
+it('a file in S3 is missing only if the bucket says so: any other answer is an outage', async (t) => {
+  const { stored, bucket } = await storedInStub(t)
+  t.after(() => stored.close())
+  bucket.failures.push(404, 403)
+  for (const status of [404, 403]) {
+    await assert.rejects(stored.read('file-a', 0, 1), { message: `the file storage answered with status ${status}` })
+  }
+  await assert.rejects(stored.read('file-a', 0, 1), { code: 'not_found' })
+  bucket.failures.push(404)
+  await assert.rejects(stored.remove('file-a'))
+})

@@ -15,23 +15,36 @@ import { openSpool } from '../../src/server/uploads/spool.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { ApiError } from '../../src/shared/errors.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
+import type { StoredFiles } from '../../src/server/files/stored-files.ts'
 import { openStoreHere } from '../../src/store/open.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
 import { chatLine, type BatchLine } from '../support/batches.ts'
 import { roomyDisk } from '../support/roomy-disk.ts'
+import { storedInStub } from '../support/stored-in-s3.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
+const missingContent = {
+  code: 'not_found',
+  message: 'The content of the input file is missing. Upload it again.',
+  param: 'input_file_id',
+}
 const DAY_MS = 86_400_000
 const RETENTION_DAYS = 3
+const IN_FLIGHT = 8
 const ANSWER = '{"ok":true}'
 const caller = { workspace: { id: 'ws_1' }, keyId: 'key' } as Caller
 
-/** Batches on a real database and disk. The test sets the date, and timers of minutes ring at once. */
-async function stage(t: TestContext) {
+/** Batches on a real database and, unless the test gives a bucket, disk. The test sets the date, and timers of minutes ring at once. */
+async function stage(t: TestContext, bucket?: StoredFiles) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-lifetime-'))
   const store = await openStoreHere({ dataDir, exclusive: false })
   await store.createWorkspace({ id: 'ws_1', name: 'acme', requestsPerMinute: null, createdAt: 1 })
-  const state = { now: Date.UTC(2026, 0), isStorageAway: false, beforeSpooling: async (): Promise<void> => {} }
+  const state = {
+    now: Date.UTC(2026, 0),
+    isStorageAway: false,
+    beforeLine: async (_id: string): Promise<void> => {},
+    beforeSpooling: async (): Promise<void> => {},
+  }
   const clock = {
     ...systemClock,
     now: () => state.now,
@@ -42,7 +55,8 @@ async function stage(t: TestContext) {
   const disk = roomyDisk()
   const folder = join(dataDir, 'batches')
   const quota = { maxFiles: 100, maxStoredBytes: 1e9, retentionDays: RETENTION_DAYS }
-  const stored = openBatchFiles({ store, storage: storedOnDisk(folder, disk), clock, failed, ...quota })
+  const storage = bucket ?? storedOnDisk(folder, disk)
+  const stored = openBatchFiles({ store, storage, clock, failed, ...quota })
   const files: BatchFiles = {
     ...stored,
     async read(...part) {
@@ -68,6 +82,7 @@ async function stage(t: TestContext) {
       urls: ['/v1/chat/completions'],
       check: async () => {},
       async jobOf({ customId }) {
+        await state.beforeLine(customId)
         // Its model has no free place.
         if (customId === 'waits') throw new ApiError('service_unavailable', 'busy')
         return { answer: whole } as unknown as Job
@@ -88,7 +103,7 @@ async function stage(t: TestContext) {
     sleep: (ms, signal) => sleep(ms, undefined, { signal }),
     maxLines: 100,
     maxLineBytes: 1e6,
-    maxInFlight: 8,
+    maxInFlight: IN_FLIGHT,
     maxQueuedLines: 100,
     retentionDays: RETENTION_DAYS,
     callerOf: async () => caller,
@@ -127,7 +142,17 @@ async function stage(t: TestContext) {
       .map((line) => JSON.parse(line) as BatchLine)
   }
 
-  return { state, failures, store, files, batches, folder, submit, reached, linesOf }
+  return { state, failures, store, storage, files, batches, folder, submit, reached, linesOf }
+}
+
+/** A batch that runs as many lines as it may, with two more, which it has not read yet. */
+async function withUnreadLines({ state, submit }: Awaited<ReturnType<typeof stage>>) {
+  const going = gate()
+  let running = 0
+  state.beforeLine = () => (running++, going.opened)
+  const batch = await submit(...Array.from({ length: IN_FLIGHT + 2 }, (_, index) => `line ${index}`))
+  await eventually('its lines run', () => running === IN_FLIGHT)
+  return { batch, goOn: going.open }
 }
 
 describe('a batch and time', () => {
@@ -164,21 +189,60 @@ describe('a batch and time', () => {
   })
 
   it('fails if the content of its input file is missing', async (t) => {
-    const { folder, submit, reached, batches } = await stage(t)
+    const { storage, submit, reached, batches } = await stage(t)
     const first = await submit('a')
     await reached(first.id, ({ endedAt }) => endedAt !== null)
-    rmSync(join(folder, first.inputFileId))
+    await storage.remove(first.inputFileId)
     const { inputFileId } = first
     const { id } = await batches.create(caller, { inputFileId, endpoint: '/v1/chat/completions', metadata: null })
     const batch = await reached(id, ({ endedAt }) => endedAt !== null)
     assert.equal(batch.state, 'failed')
-    assert.deepEqual(batch.errors?.data, [
-      {
-        code: 'not_found',
-        message: 'The content of the input file is missing. Upload it again.',
-        param: 'input_file_id',
-      },
-    ])
+    assert.deepEqual(batch.errors?.data, [missingContent])
+  })
+
+  for (const place of ['on disk', 'in S3']) {
+    it(`fails with the results so far if its input file ${place} is lost while its lines run`, async (t) => {
+      const it = await stage(t, place === 'in S3' ? (await storedInStub(t)).stored : undefined)
+      const { batch: running, goOn } = await withUnreadLines(it)
+      await it.storage.remove(running.inputFileId)
+      goOn()
+      const batch = await it.reached(running.id, ({ endedAt }) => endedAt !== null)
+      assert.equal(batch.state, 'failed')
+      assert.deepEqual(batch.errors, { count: 1, data: [missingContent] })
+      assert.deepEqual(batch.counts, { total: IN_FLIGHT + 2, completed: IN_FLIGHT, failed: 0 })
+      assert.equal((await it.linesOf(batch.outputFileId)).length, IN_FLIGHT)
+      assert.equal(batch.errorFileId, null)
+    })
+  }
+
+  it('waits while its bucket is away, and then goes on', async (t) => {
+    const { stored, bucket } = await storedInStub(t)
+    const it = await stage(t, stored)
+    const { batch, goOn } = await withUnreadLines(it)
+    const statuses = [404, 403, 500]
+    bucket.failures.push(...statuses)
+    goOn()
+    const ended = await it.reached(batch.id, ({ endedAt, pause }) => {
+      if (pause) it.state.now += 10_000
+      return endedAt !== null
+    })
+    assert.deepEqual([ended.state, ended.counts.completed], ['completed', IN_FLIGHT + 2])
+    assert.deepEqual(
+      it.failures.splice(0).map(({ message }) => message),
+      statuses.map((status) => `the file storage answered with status ${status}`),
+    )
+  })
+
+  it('expires with the results so far, and an error, if its input file is lost by then', async (t) => {
+    const { state, storage, submit, reached, linesOf } = await stage(t)
+    const { id, inputFileId, expiresAt } = await submit('answered', 'waits')
+    await reached(id, ({ counts }) => counts.completed === 1)
+    await storage.remove(inputFileId)
+    state.now = expiresAt
+    const batch = await reached(id, ({ endedAt }) => endedAt !== null)
+    assert.deepEqual([batch.state, batch.errors?.data], ['expired', [missingContent]])
+    assert.deepEqual(batch.counts, { total: 2, completed: 1, failed: 0 })
+    assert.equal((await linesOf(batch.outputFileId)).length, 1)
   })
 
   it('whose results are being written is left to the next process when the service stops', async (t) => {

@@ -56,11 +56,12 @@ export async function s3Stub(): Promise<S3Stub> {
         return void response.writeHead(200).end()
       }
       const found = stub.objects.get(path)
+      // As Google's: Amazon's answers 204 if the object to delete does not exist.
+      if (!found) return void response.writeHead(404).end('<Error><Code>NoSuchKey</Code></Error>')
       if (request.method === 'DELETE') {
         stub.objects.delete(path)
         return void response.writeHead(204).end()
       }
-      if (!found) return void response.writeHead(404).end()
       const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
       const bytes = range ? found.bytes.subarray(Number(range[1]), Number(range[2]) + 1) : found.bytes
       response.writeHead(range ? 206 : 200, { 'content-type': found.contentType }).end(bytes)

@@ -159,7 +159,7 @@ export function batchQueries(database: Database): BatchStore {
         now,
         id,
       ),
-    endBatch: async ({ id, claims }, { state, counts, failures, output, error, at }) => {
+    endBatch: async ({ id, claims }, { state, counts, errors, failures, output, error, at }) => {
       const files = [output, error].filter((it) => it !== undefined)
       const isClaimed = 'EXISTS (SELECT 1 FROM batches WHERE id = ? AND claims = ?)'
       await transacted(
@@ -169,12 +169,12 @@ export function batchQueries(database: Database): BatchStore {
           files.map((file) => [...fileValues(file), id, claims]),
         ),
         command(
-          `UPDATE batches SET state = ?, completed_lines = ?, failed_lines = ?, lines = ?, failures = ?, output_file_id = ?,
-             error_file_id = ?, ended_at = ?, pause = NULL, lease_until = 0 WHERE id = ? AND claims = ?`,
+          `UPDATE batches SET state = ?, completed_lines = ?, failed_lines = ?, errors = coalesce(errors, ?), failures = ?,
+             output_file_id = ?, error_file_id = ?, ended_at = ?, pause = NULL, lease_until = 0 WHERE id = ? AND claims = ?`,
           state,
           counts.completed,
           counts.failed,
-          counts.total,
+          errors && JSON.stringify(errors),
           JSON.stringify(failures),
           output?.id ?? null,
           error?.id ?? null,

@@ -2,12 +2,12 @@ import { createHash, hash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent } from 'undici'
-import { ApiError } from '../../shared/errors.ts'
+import { ApiError, isNotFound } from '../../shared/errors.ts'
 import { withoutTrailing } from '../../shared/without-trailing.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { FileStore } from './files.ts'
 import { fileName } from './file-name.ts'
-import { piecesOf, type StoredFiles } from './stored-files.ts'
+import { missing, piecesOf, type StoredFiles } from './stored-files.ts'
 
 interface S3Options {
   readonly endpoint: string
@@ -27,12 +27,13 @@ const TIMEOUT_MS = 30_000
 /** Requests to a bucket with path-style addresses. */
 function openBucket(options: S3Options, clock: Clock) {
   const { accessKey, secretKey, region, bucket } = options
-  const credentials = { accessKeyId: accessKey, secretAccessKey: secretKey, region, service: 's3' }
+  // The cache has the key that signs the requests of a day.
+  const credentials = { accessKeyId: accessKey, secretAccessKey: secretKey, region, service: 's3', cache: new Map() }
   const agent = new Agent({ connect: { timeout: 5000 }, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS })
 
   const addressOf = (base: string, key: string): URL => new URL(`${withoutTrailing(base, '/')}/${bucket}/${key}`)
 
-  /** Resolves with the body of an answer with status 200, 204 or 206, which must be read or destroyed. */
+  /** Resolves with the body of an answer with status 200, 204 or 206, which must be read or destroyed. Throws `not_found`. */
   async function send(
     method: 'PUT' | 'GET' | 'DELETE',
     url: URL,
@@ -57,8 +58,10 @@ function openBucket(options: S3Options, clock: Clock) {
       body: body.bytes ?? null,
     })
     if ([200, 204, 206].includes(response.statusCode)) return response.body
-    // The status is enough. The message may name buckets and keys.
-    await response.body.dump()
+    // The status and the code are enough. The message may name buckets and keys.
+    const answer = await response.body.text()
+    // A bucket that is missing, or a wrong address, has the same status.
+    if (answer.includes('<Code>NoSuchKey</Code>')) throw missing()
     throw new Error(`the file storage answered with status ${response.statusCode}`)
   }
 
@@ -128,8 +131,12 @@ export function storedInS3(options: S3Options, clock: Clock): StoredFiles {
       return send('GET', address(name), { range: `bytes=${start}-${end - 1}` }, NO_BODY)
     },
     async remove(name) {
-      const answer = await send('DELETE', address(name), {}, NO_BODY)
-      answer.resume()
+      try {
+        const answer = await send('DELETE', address(name), {}, NO_BODY)
+        answer.resume()
+      } catch (error) {
+        if (!isNotFound(error)) throw error
+      }
     },
     close: () => agent.close(),
   }

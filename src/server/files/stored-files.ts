@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { ApiError } from '../../shared/errors.ts'
 import type { ByteSource } from '../uploads/uploads.ts'
 
 /** Keeps large files until they are removed. They are read and written a piece at a time, and have the names that the caller gives. */
@@ -7,11 +8,18 @@ export interface StoredFiles {
   readonly place: string
   /** Resolves when the file is durable. Replaces a file of the same name. */
   write(name: string, source: ByteSource): Promise<void>
-  /** The bytes from `start` to before `end`. The receiver must read it to the end or destroy it. */
+  /**
+   * The bytes from `start` to before `end`. The receiver must read it to the end or destroy it. Throws `not_found` if there is no
+   * such file, and other errors while the storage is away.
+   */
   read(name: string, start: number, end: number): Promise<Readable>
   /** A file that does not exist counts as removed. */
   remove(name: string): Promise<void>
   close(): Promise<void>
+}
+
+export function missing(cause?: unknown): ApiError {
+  return new ApiError('not_found', 'The content of the file is missing.', { cause })
 }
 
 const PIECE_BYTES = 65_536

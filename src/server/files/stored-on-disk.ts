@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { DiskRoom } from '../../shared/disk-room.ts'
 import { ApiError } from '../../shared/errors.ts'
-import { piecesOf, type StoredFiles } from './stored-files.ts'
+import { missing, piecesOf, type StoredFiles } from './stored-files.ts'
 
 /** Stores files in a folder. The disk keeps a reserve for the ledger, which they do not use. */
 export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
@@ -40,8 +40,7 @@ export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
       if (start >= end) return Readable.from([])
       const handle = await open(join(folder, name)).catch((cause: NodeJS.ErrnoException) => {
         // A file that was deleted while a backup was made is listed after the restore.
-        if (cause.code === 'ENOENT') throw new ApiError('not_found', 'The content of the file is missing.', { cause })
-        throw cause
+        throw cause.code === 'ENOENT' ? missing(cause) : cause
       })
       return handle.createReadStream({ start, end: end - 1 })
     },
