@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
 import { s3Files } from '../../src/server/files/s3.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
@@ -45,6 +47,29 @@ describe('a bucket', () => {
     taken.open()
     await storing
     assert.equal(bucket.failures.length, 2)
+  })
+})
+
+describe('an answer of a server that is no S3', () => {
+  it('is not read to its end', async (t) => {
+    let writes = 0
+    const server = createServer((_request, response) => {
+      response.writeHead(404)
+      const write = (): void => {
+        if (++writes === 2000) response.end()
+        else response.write(Buffer.alloc(65_536, 'x'), (error) => error ?? write())
+      }
+      write()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const files = s3Files({ ...settings, endpoint: `http://127.0.0.1:${port}` }, systemClock)
+    t.after(async () => {
+      await files.close()
+      server.close()
+    })
+    await assert.rejects(files.put(Buffer.from('picture'), 'image/jpeg'), { code: 'service_unavailable' })
+    assert.ok(writes < 2000, String(writes))
   })
 })
 

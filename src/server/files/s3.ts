@@ -23,6 +23,7 @@ interface S3Options {
 }
 
 const TIMEOUT_MS = 30_000
+const MAX_ERROR_CHARACTERS = 10_000
 
 /** Requests to a bucket with path-style addresses. */
 function openBucket(options: S3Options, clock: Clock) {
@@ -59,13 +60,23 @@ function openBucket(options: S3Options, clock: Clock) {
     })
     if ([200, 204, 206].includes(response.statusCode)) return response.body
     // The status and the code are enough. The message may name buckets and keys.
-    const answer = await response.body.text()
+    const answer = await startOf(response.body)
     // A bucket that is missing, or a wrong address, has the same status.
     if (answer.includes('<Code>NoSuchKey</Code>')) throw missing()
     throw new Error(`the file storage answered with status ${response.statusCode}`)
   }
 
   return { agent, credentials, addressOf, send }
+}
+
+/** Errors of S3 are short. The rest of a long answer, which another server sent, is not read. */
+async function startOf(body: Readable): Promise<string> {
+  let text = ''
+  for await (const piece of body) {
+    text += String(piece)
+    if (text.length > MAX_ERROR_CHARACTERS) break
+  }
+  return text
 }
 
 const NO_BODY = { sha256: hash('sha256', '') }
