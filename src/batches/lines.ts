@@ -14,6 +14,7 @@ export interface FileLine {
 }
 
 const NEW_LINE = 0x0a
+const MARK = Buffer.from('\uFEFF')
 
 /** The lines of a part of a file. No more than one line is in memory at a time. */
 export async function* fileLines(
@@ -31,7 +32,8 @@ export async function* fileLines(
     else pieces.push(piece)
   }
   const line = (end: number): FileLine | undefined => {
-    const bytes = length > maxLineBytes ? undefined : Buffer.concat(pieces)
+    const whole = length > maxLineBytes ? undefined : Buffer.concat(pieces)
+    const bytes = start === 0 ? whole && withoutMark(whole) : whole
     const found = { number, start, end, bytes }
     number++
     start = end
@@ -54,6 +56,11 @@ export async function* fileLines(
     const found = line(start + length)
     if (found) yield found
   }
+}
+
+/** Programs on Windows start files with a byte order mark. */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes.subarray(0, MARK.length).equals(MARK) ? bytes.subarray(MARK.length) : bytes
 }
 
 /** Spaces, tabs and carriage returns only. */

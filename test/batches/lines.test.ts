@@ -31,6 +31,16 @@ describe('the lines of a file', () => {
     }
   })
 
+  it('begin after a byte order mark, which only the start of the file may have', async () => {
+    const lines = async (text: string, start = 0): Promise<readonly (string | undefined)[]> => {
+      const found = await Array.fromAsync(fileLines(Readable.from([Buffer.from(text)]), { number: 1, start }, 100))
+      return found.map(({ bytes }) => bytes?.toString())
+    }
+    assert.deepEqual(await lines('\uFEFFone\n\uFEFFtwo'), ['one', '\uFEFFtwo'])
+    assert.deepEqual(await lines('\uFEFF\r\none'), ['one'])
+    assert.deepEqual(await lines('\uFEFFone', 3), ['\uFEFFone'])
+  })
+
   it('that are too long have no bytes', async () => {
     const lines = await Array.fromAsync(fileLines(Readable.from([Buffer.from('12345\n123456\n')]), FROM, 5))
     assert.deepEqual(
