@@ -47,7 +47,7 @@ export type Lock = 'alerts' | 'batches' | 'invoices' | 'keys' | 'prices' | 'refu
 export interface Statement {
   /** With ? for each value. */
   readonly sql: string
-  /** Runs once for each set of values. A statement that returns rows has exactly one. */
+  /** Runs once for each set of values. */
   readonly runs: readonly Values[]
   readonly returns: 'rows' | 'nothing'
   /** The sets of values are rows for `dialect.fromGiven`, so a database may insert all of them with one call. */
@@ -71,6 +71,11 @@ export function command(sql: string, ...values: Values): Statement {
 /** A statement that runs for each set of values, however many there are. */
 export function commandForEach(sql: string, runs: readonly Values[]): Statement {
   return { sql, runs, returns: 'nothing' }
+}
+
+/** As `commandForGiven`, but returns rows. */
+export function queryForGiven(sql: string, rows: readonly Values[]): Statement {
+  return { sql, runs: rows, returns: 'rows', isForGiven: true }
 }
 
 /** A statement over the given rows. Its SQL reads them from `dialect.fromGiven`, and takes no other values. */

@@ -8,7 +8,7 @@
  * - texts compare by their bytes, so columns of text need that collation.
  */
 export interface SqlDialect {
-  /** A value of the rows that the caller gives to `commandForGiven`. Each is named once, in the order of the columns. */
+  /** A value of the rows that the caller gives to `commandForGiven` or `queryForGiven`. Each is named once, in the order of the columns. */
   givenValue(column: string): string
   /** The FROM of such a statement, with a subquery for each row if there is one. */
   fromGiven(columns: readonly GivenColumn[], subquery?: string): string

@@ -107,6 +107,39 @@ for (const adapter of storeAdapters) {
       )
     })
 
+    it('have results that are written in one group with those of a claim that was lost', async () => {
+      const [store] = stores
+      await store.freeClaims()
+      const batch = await batchWith('ws_1', 1)
+      const lost = (await claim(store, batch, 9)) ?? assert.fail()
+      const range = (await claim(store, batch, 9, 500)) ?? assert.fail()
+      const stale = { ...result(lost, 1, 'stored'), requestId: 'lost' }
+      const body = String.raw`{"content":"a \"quote\", a \\ and é"}`
+      const group = [stale, { ...result(range, 2, 'failed'), errorCode: 'x' }, { ...result(range, 1, 'stored'), body }]
+      assert.deepEqual(await store.writeResults(group, [], 9), [false, true, true])
+      assert.deepEqual(
+        (await store.results(batch.id, range)).map((it) => [it.requestId, it.errorCode, it.body]),
+        [
+          ['r-1', null, body],
+          ['r-2', 'x', '{}'],
+        ],
+      )
+    })
+
+    it('are renewed while results of several are written, in any order', async () => {
+      const [store, other] = stores
+      await store.freeClaims()
+      const batch = await batchWith('ws_2', 16)
+      const ranges: ClaimedRange[] = []
+      for (let range; (range = await claim(store, batch, 64));) ranges.push(range)
+      assert.equal(ranges.length, 16)
+      const results = ranges.toReversed().map((range) => result(range, range.firstLine, 'stored'))
+      const inOtherOrder = [...ranges.slice(8), ...ranges.slice(0, 8)]
+      for (let round = 0; round < 20; round++) {
+        await Promise.all([store.writeResults(results, [], 9), other.renewRanges(inOtherOrder, 200 + round)])
+      }
+    })
+
     it('are claimed one at a time if one has more lines than may be in flight', async () => {
       await stores[0].freeClaims()
       const batch = await batchWith('ws_1', 2)

@@ -1,20 +1,43 @@
 import {
   command,
   commandForEach,
+  commandForGiven,
   query,
+  queryForGiven,
   readRows,
   transacted,
   writeOne,
   type Database,
   type Row,
 } from '../../store/database.ts'
+import type { GivenColumn } from '../../store/fragments.ts'
 import type { ClaimedRange, LineRange, LineResult, LineStore } from '../batch-store.ts'
 
 const ROWS_CLEARED = 1000
+const RESULT_COLUMNS: readonly GivenColumn[] = [
+  { name: 'line', type: 'integer' },
+  { name: 'state', type: 'text' },
+  { name: 'request_id', type: 'text' },
+  { name: 'owner', type: 'text' },
+  { name: 'error_code', type: 'text' },
+  { name: 'ended_at', type: 'integer' },
+  { name: 'body', type: 'text' },
+]
+const CLAIM_COLUMNS: readonly GivenColumn[] = [
+  { name: 'batch_id', type: 'text' },
+  { name: 'first_line', type: 'integer' },
+  { name: 'claims', type: 'integer' },
+]
+const STORED_COLUMNS: readonly GivenColumn[] = [
+  { name: 'ended_at', type: 'integer' },
+  { name: 'batch_id', type: 'text' },
+  { name: 'line', type: 'integer' },
+  { name: 'request_id', type: 'text' },
+]
 
 /** Ranges of lines, and the results of lines. */
 export function lineQueries(database: Database): LineStore {
-  const { skipLocked, forShare } = database.dialect
+  const { skipLocked, forShare, givenValue, fromGiven } = database.dialect
 
   /** The lines of a workspace that have no result, in ranges that are claimed. */
   const openLines = `SELECT coalesce(sum(claimed.lines - (
@@ -31,15 +54,19 @@ export function lineQueries(database: Database): LineStore {
       ORDER BY first_line LIMIT 1 ${skipLocked}
     ) RETURNING batch_id, first_line, lines, byte_start, byte_end, claims`
 
+  const claimed = `(SELECT batch_id FROM batch_ranges WHERE batch_id = ${givenValue('batch_id')}
+      AND first_line = ${givenValue('first_line')} AND claims = ${givenValue('claims')} ${forShare}) AS claimed`
   /** A result that is final stays. */
-  const writeResult = `INSERT INTO batch_results (batch_id, line, state, request_id, owner, error_code, ended_at, body)
-    SELECT batch_id, ?, ?, ?, ?, ?, ?, ?
-    FROM (
-      SELECT batch_id FROM batch_ranges WHERE batch_id = ? AND first_line = ? AND claims = ? ${forShare}
-    ) AS claimed WHERE true ON CONFLICT (batch_id, line) DO UPDATE SET state = excluded.state, request_id = excluded.request_id,
+  const writeResults = `INSERT INTO batch_results (batch_id, ${RESULT_COLUMNS.map(({ name }) => name).join(', ')})
+    SELECT claimed.batch_id, ${RESULT_COLUMNS.map(({ name }) => givenValue(name)).join(', ')}
+    ${fromGiven([...RESULT_COLUMNS, ...CLAIM_COLUMNS], claimed)} WHERE true
+    ON CONFLICT (batch_id, line) DO UPDATE SET state = excluded.state, request_id = excluded.request_id,
       owner = excluded.owner, error_code = excluded.error_code, ended_at = excluded.ended_at, body = excluded.body
     WHERE batch_results.state = 'stored'
-    RETURNING line`
+    RETURNING request_id`
+  const completeResults = `UPDATE batch_results SET state = 'completed', ended_at = ${givenValue('ended_at')} ${fromGiven(STORED_COLUMNS)}
+    WHERE batch_results.batch_id = ${givenValue('batch_id')} AND batch_results.line = ${givenValue('line')}
+      AND batch_results.request_id = ${givenValue('request_id')} AND state = 'stored'`
 
   return {
     clearRanges: async ({ id, claims }) => {
@@ -90,7 +117,7 @@ export function lineQueries(database: Database): LineStore {
         database,
         commandForEach(
           'UPDATE batch_ranges SET lease_until = ? WHERE batch_id = ? AND first_line = ? AND claims = ? AND is_done = 0',
-          ranges.map((it) => [leaseUntil, it.batchId, it.firstLine, it.claims]),
+          ranges.toSorted(inLockOrder).map((it) => [leaseUntil, it.batchId, it.firstLine, it.claims]),
         ),
       )
     },
@@ -138,32 +165,42 @@ export function lineQueries(database: Database): LineStore {
       return rows.map(toResult)
     },
     async writeResults(results, stored, at) {
-      const written = await transacted(
+      const inOrder = results.toSorted((one, other) => inLockOrder(one.range, other.range))
+      const [written = []] = await transacted(
         database,
-        ...results.map(({ range, line, state, requestId, owner, errorCode, body }) =>
-          query(
-            writeResult,
-            line,
-            state,
-            requestId,
-            owner,
-            errorCode,
-            state === 'stored' ? 0 : at,
-            body,
-            range.batchId,
-            range.firstLine,
-            range.claims,
-          ),
+        queryForGiven(
+          writeResults,
+          inOrder.map(({ range, line, state, requestId, owner, errorCode, body }) => {
+            const endedAt = state === 'stored' ? 0 : at
+            return [
+              line,
+              state,
+              requestId,
+              owner,
+              errorCode,
+              endedAt,
+              body,
+              range.batchId,
+              range.firstLine,
+              range.claims,
+            ]
+          }),
         ),
-        commandForEach(
-          `UPDATE batch_results SET state = 'completed', ended_at = ?
-           WHERE batch_id = ? AND line = ? AND request_id = ? AND state = 'stored'`,
+        commandForGiven(
+          completeResults,
           stored.map(({ range, line, requestId }) => [at, range.batchId, line, requestId]),
         ),
       )
-      return results.map((_, index) => written[index]?.length === 1)
+      const ids = new Set(written.map((row) => row['request_id']))
+      return results.map(({ requestId }) => ids.has(requestId))
     },
   }
+}
+
+/** Transactions that lock several ranges lock them in the same order, so that there are no deadlocks. */
+function inLockOrder(one: ClaimedRange, other: ClaimedRange): number {
+  if (one.batchId === other.batchId) return one.firstLine - other.firstLine
+  return one.batchId < other.batchId ? -1 : 1
 }
 
 function toRange(row: Row): LineRange {

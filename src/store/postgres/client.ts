@@ -86,7 +86,7 @@ async function finish(
   const failed = answers.find(({ status }) => status === 'rejected')
   if (failed?.status === 'rejected') throw failed.reason
   const results = await Promise.all(sent)
-  return statements.map(({ returns }, index) => (returns === 'rows' ? (results[index]?.at(-1) ?? []) : []))
+  return statements.map(({ returns }, index) => (returns === 'rows' ? (results[index] ?? []).flat() : []))
 }
 
 async function query(client: Client, { text, values }: PostgresCall): Promise<readonly Row[]> {

@@ -28,7 +28,7 @@ export function openConnection(options: ConnectionOptions): SqliteConnection {
     const compiled = prepared.get(sql)
     if (returns === 'rows') {
       compiled.setReadBigInts(true)
-      return compiled.all(...(runs[0] ?? []))
+      return runs.flatMap((values) => compiled.all(...values))
     }
     for (const values of runs) compiled.run(...values)
     return []
