@@ -104,7 +104,7 @@ const features: readonly Part[] = [
   // Files and batches. How a line becomes a job is given to it, because only routes know all endpoints.
   {
     part: 'batches',
-    may: ['billing/rating', 'engines', 'ledger', 'queue', 'server', 'store', 'workspaces'],
+    may: ['billing/rating', 'cluster/changes', 'engines', 'ledger', 'queue', 'server', 'store', 'workspaces'],
     packages: ['node:crypto', 'node:stream', 'node:timers/promises'],
   },
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
 import { ApiError, isNotFound } from '../shared/errors.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import { assemble, type AssemblyParts } from './assemble.ts'
@@ -13,7 +14,7 @@ import type {
 } from './batch-store.ts'
 import { readInput, withoutContent } from './input-file.ts'
 import { pathBelowV1, fileLines } from './lines.ts'
-import { openPoll } from './poll.ts'
+import { POLL_IDLE_MS, openPoll } from './poll.ts'
 import { linePaceOf, RECENT_MS, type LinePace } from './line-pace.ts'
 import { openRunner, withoutCaller, type RunnerParts } from './runner.ts'
 import { validateLines } from './validate.ts'
@@ -25,6 +26,8 @@ export interface BatchesParts extends RunnerParts, AssemblyParts {
   readonly retentionDays: number
   /** With a connection of its own, so that no progress that is shown delays the ledger. */
   readonly reader: Pick<BatchStore, 'batchProgress'>
+  /** Notifies other replicas of lines to run, and of batches that are cancelled. */
+  readonly changes: ChangeFeed
   /** No other process uses the store. */
   readonly isAlone: boolean
 }
@@ -62,18 +65,22 @@ const RANGES_AT_ONCE = 100
 const FORGET_MS = 3_600_000
 
 export function openBatches(parts: BatchesParts): Batches {
-  const { store, files, clock, endpoints, failed } = parts
+  const { store, files, clock, endpoints, changes, failed } = parts
   const stopping = new AbortController()
   let forgetAt = 0
   // What an earlier process had claimed is free at once, if there can be no other.
   if (parts.isAlone) store.freeClaims().catch(failed)
   const steps = openPoll(clock, workAll)
   const runner = openRunner(parts, steps.wake)
+  const unsubscribe = changes.subscribe('batches', async () => {
+    runner.wake()
+    steps.wake()
+    await runner.refresh()
+  })
 
-  async function workAll(): Promise<boolean> {
-    let isBusy = false
+  async function workAll(): Promise<number> {
     try {
-      while (!stopping.signal.aborted && !parts.isDraining() && (await workOnce())) isBusy = true
+      while (!stopping.signal.aborted && !parts.isDraining() && (await workOnce()));
       if (clock.now() >= forgetAt) {
         forgetAt = clock.now() + FORGET_MS
         await store.forgetBatches(clock.now() - parts.retentionDays * WINDOW_MS)
@@ -81,7 +88,7 @@ export function openBatches(parts: BatchesParts): Batches {
     } catch (error) {
       failed(error as Error)
     }
-    return isBusy
+    return POLL_IDLE_MS
   }
 
   /** False: no batch needs a step. */
@@ -95,15 +102,14 @@ export function openBatches(parts: BatchesParts): Batches {
     }
     try {
       await step(batch)
-      return true
     } catch (error) {
       // Another attempt follows when the lease has ended, unless the service stops.
       if (stopping.signal.aborted) await store.releaseBatch(batch).catch(failed)
       else failed(error as Error)
-      return false
     } finally {
       stopRenewing()
     }
+    return true
   }
 
   async function step(batch: ClaimedBatch): Promise<void> {
@@ -112,7 +118,7 @@ export function openBatches(parts: BatchesParts): Batches {
       while (await store.clearLines(batch)) stopping.signal.throwIfAborted()
     } else if (batch.state === 'validating' && !isExpired) {
       await validate(batch)
-      runner.wake()
+      await changes.announce('batches')
     } else if (batch.state === 'validating' || batch.state === 'in_progress') {
       await store.finalizeBatch(batch.id, isExpired ? 'expired' : 'completed', null, clock.now())
     } else {
@@ -224,13 +230,12 @@ export function openBatches(parts: BatchesParts): Batches {
       if (batch.state !== 'cancelling' && batch.state !== 'cancelled') {
         throw new ApiError('conflict', `The batch cannot be cancelled: it is ${batch.state}.`, { param: 'batch_id' })
       }
-      // This process stops at once; others within a second.
-      await runner.refresh()
-      steps.wake()
+      await changes.announce('batches')
       return batch
     },
     async close() {
       stopping.abort(new Error('the service stops'))
+      unsubscribe()
       await runner.close()
       await steps.close()
     },

@@ -1,21 +1,20 @@
 import type { AlarmClock } from '../shared/clock.ts'
 
-const POLL_MS = 1000
-const MAX_POLL_MS = 10_000
+/** How long to wait while nothing is expected. Only claims of a replica that has died end without a notification. */
+export const POLL_IDLE_MS = 10_000
 
-/** Asks the store for work: at once when woken, and else again and again, less and less often while there is none. */
+/** Looks for work: at once when woken, and else again and again. */
 export interface Poll {
   wake(): void
   /** Begins nothing new. Resolves when what has begun is done. */
   close(): Promise<void>
 }
 
-/** `work` does what there is to do. False: there was nothing. */
-export function openPoll(clock: AlarmClock, work: () => Promise<boolean>): Poll {
+/** `work` does what there is to do, and resolves with the time until it looks again. */
+export function openPoll(clock: AlarmClock, work: () => Promise<number>): Poll {
   let working: Promise<void> | undefined
   let isWoken = false
   let isClosed = false
-  let pauseMs = POLL_MS
   let stopTimer = clock.after(0, wake)
 
   function wake(): void {
@@ -26,12 +25,11 @@ export function openPoll(clock: AlarmClock, work: () => Promise<boolean>): Poll 
 
   async function workAll(): Promise<void> {
     stopTimer()
-    let isBusy = false
+    let pauseMs = POLL_IDLE_MS
     while (isWoken) {
       isWoken = false
-      isBusy = (await work()) || isBusy
+      pauseMs = await work()
     }
-    pauseMs = isBusy ? POLL_MS : Math.min(2 * pauseMs, MAX_POLL_MS)
     if (!isClosed) stopTimer = clock.after(pauseMs, wake)
   }
 

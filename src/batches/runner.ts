@@ -5,7 +5,7 @@ import type { Batch, BatchError, BatchPause, BatchStore, ClaimedRange, LineResul
 import type { BatchFiles } from './files.ts'
 import { inFlightLines } from './in-flight-lines.ts'
 import { readRange, withoutContent } from './input-file.ts'
-import { openPoll } from './poll.ts'
+import { POLL_IDLE_MS, openPoll } from './poll.ts'
 import { runLine, type LineEnd, type LineParts, type RunningLine } from './run-line.ts'
 
 export interface RunnerParts extends LineParts {
@@ -43,6 +43,8 @@ export const withoutCaller: BatchError = {
 
 const RENEW_MS = 1000
 const LEASE_MS = 10_000
+/** While lines wait for others to end: those of another replica end without a notification. */
+const REFUSED_MS = 1000
 /** How long a batch is paused before one line is tried again. */
 const PAUSE_MS = 5000
 const MAX_RANGES = 64
@@ -105,17 +107,17 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     return !isClosed && !parts.isDraining() && held.size < MAX_RANGES && bytes < MAX_RANGE_BYTES
   }
 
-  /** True while lines are run or could be. */
-  async function claimAll(): Promise<boolean> {
+  async function claimAll(): Promise<number> {
     try {
       while (mayClaim()) {
         const outcome = await claimOne()
-        if (outcome !== 'claimed') return outcome === 'refused' || held.size > 0
+        if (outcome !== 'claimed') return outcome === 'refused' ? REFUSED_MS : POLL_IDLE_MS
       }
     } catch (error) {
       failed(error as Error)
     }
-    return held.size > 0
+    // The next range that ends makes room.
+    return POLL_IDLE_MS
   }
 
   /** `refused`: there are lines, but none may be run here now. */
@@ -201,7 +203,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
     try {
       const end = await runLine(parts, line)
       if (end === 'final' && batch.pause) await store.resumeBatch(batch.id).catch(failed)
-      if (typeof end === 'string') return end
+      if (typeof end === 'string' || stop.signal.aborted) return end
       stop.abort(end)
       await pause(batch, { code: end.code, message: end.message })
       return end
@@ -213,6 +215,7 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
   async function pause({ id }: Batch, reason: Omit<BatchPause, 'since'>): Promise<void> {
     const now = clock.now()
     await store.pauseBatch(id, { ...reason, since: now }, now + PAUSE_MS).catch(failed)
+    clock.after(PAUSE_MS, claims.wake)
   }
 
   async function fail({ id }: Batch, error: BatchError): Promise<void> {

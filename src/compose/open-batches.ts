@@ -8,6 +8,7 @@ import { resultWriter } from '../batches/result-writer.ts'
 import type { PriceBook } from '../billing/prices/price-book.ts'
 import type { Bookkeeping } from '../bookkeeping.ts'
 import type { Catalog } from '../catalog/catalog.ts'
+import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
 import type { Config } from '../config.ts'
 import { wholeUsage } from '../inference/metering/usage-bounds.ts'
 import type { Pipeline } from '../inference/pipeline/pipeline.ts'
@@ -53,6 +54,7 @@ function openStorage(config: Config, clock: Clock, disk: DiskRoom): StoredFiles 
 
 interface BatchParts extends Pick<Bookkeeping, 'store' | 'readStore' | 'journal'> {
   readonly accounts: Accounts
+  readonly changes: ChangeFeed
   readonly draining: Draining
   readonly catalog: Catalog
   readonly prices: PriceBook
@@ -65,7 +67,7 @@ interface BatchParts extends Pick<Bookkeeping, 'store' | 'readStore' | 'journal'
 }
 
 export function openBatchRunner({ config, clock, opened, telemetry, settings }: Start, parts: BatchParts): Batches {
-  const { store, readStore, journal, accounts, draining, images, files, catalog, pipeline, memory } = parts
+  const { store, readStore, journal, accounts, changes, draining, images, files, catalog, pipeline, memory } = parts
   const endpoints = batchLines({
     catalog,
     pipeline,
@@ -83,6 +85,7 @@ export function openBatchRunner({ config, clock, opened, telemetry, settings }: 
     files: parts.batchFiles,
     spool: parts.spool,
     clock,
+    changes,
     endpoints,
     writer: resultWriter(store, clock),
     memory,

@@ -9,6 +9,7 @@ import { openBatches } from '../../src/batches/batches.ts'
 import type { Batch } from '../../src/batches/batch-store.ts'
 import { openBatchFiles, type BatchFiles } from '../../src/batches/files.ts'
 import { resultWriter } from '../../src/batches/result-writer.ts'
+import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import type { Job } from '../../src/engines/job.ts'
 import { storedOnDisk } from '../../src/server/files/stored-on-disk.ts'
 import { openSpool } from '../../src/server/uploads/spool.ts'
@@ -71,6 +72,7 @@ async function stage(t: TestContext, bucket?: StoredFiles) {
     reader: store,
     files,
     clock,
+    changes: memoryChanges(),
     failed,
     spool: {
       async open(owner) {

@@ -7,7 +7,7 @@ import { memoryChanges } from '../memory.ts'
 
 const versionsScript = script(luaBeside(import.meta.url, 'versions'))
 const CHANGES_CHANNEL = 'weir:changes'
-const CHANGES: readonly Change[] = ['accounts', 'keys', 'prices', 'catalog', 'lanes', 'sessions']
+const CHANGES: readonly Change[] = ['accounts', 'keys', 'prices', 'catalog', 'lanes', 'sessions', 'batches']
 
 export interface ChangeEvents {
   /** These replicas did not answer in time. */

@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { describe, it } from 'node:test'
+import type { BatchStore, ClaimedBatch } from '../../src/batches/batch-store.ts'
+import { openBatches, type BatchesParts } from '../../src/batches/batches.ts'
+import { memoryChanges } from '../../src/cluster/changes/memory.ts'
+import { byteBudget } from '../../src/shared/byte-budget.ts'
+import { chatLine } from '../support/batches.ts'
+import { turn } from '../support/hand-clock.ts'
+
+/** The steps of batches, over a store that records what it is asked for. Timers ring when the test says so. */
+
+const NOW = 1000
+const POLL_MS = 10_000
+const batchOf = (id: string, changes: Partial<ClaimedBatch> = {}): ClaimedBatch =>
+  ({
+    id,
+    workspaceId: 'ws_1',
+    keyId: 'key',
+    endpoint: '/v1/chat/completions',
+    inputFileId: 'file',
+    state: 'finalizing',
+    ending: 'completed',
+    counts: { total: 0, completed: 0, failed: 0 },
+    expiresAt: NOW + 1,
+    endedAt: null,
+    claims: 1,
+    ...changes,
+  }) as ClaimedBatch
+const ended = (id: string): ClaimedBatch => batchOf(id, { state: 'completed', endedAt: NOW })
+
+interface Timer {
+  readonly ms: number
+  readonly ring: () => void
+}
+
+function stage(changed: Partial<BatchStore> = {}, parts: Partial<BatchesParts> = {}) {
+  const seen = { steps: [] as string[], looks: 0, refreshes: 0, announced: 0, failures: [] as string[] }
+  const toClaim: ClaimedBatch[] = []
+  const timers = new Set<Timer>()
+  const store: Partial<BatchStore> = {
+    freeClaims: async () => {},
+    claimBatch: async () => toClaim.shift(),
+    renewBatch: async ({ id }) => (seen.steps.push(`renew ${id}`), true),
+    releaseBatch: async ({ id }) => void seen.steps.push(`release ${id}`),
+    clearLines: async ({ id }) => (seen.steps.push(`clear ${id}`), false),
+    clearRanges: async () => {},
+    addRanges: async () => {},
+    closeRanges: async () => {},
+    ranges: async () => [],
+    beginBatch: async ({ id }) => (seen.steps.push(`begin ${id}`), true),
+    endBatch: async ({ id }) => void seen.steps.push(`end ${id}`),
+    finalizeBatch: async (id, ending) => void seen.steps.push(`finalize ${id} ${ending}`),
+    forgetBatches: async () => {},
+    cancelBatch: async () => {},
+    batch: async (_workspaceId, id) => batchOf(id, { state: 'cancelling' }),
+    runnableBatches: async () => (seen.looks++, []),
+    ...changed,
+  }
+  const changes = memoryChanges()
+  changes.subscribe('batches', async () => void seen.announced++)
+  const batches = openBatches({
+    store,
+    changes,
+    files: {
+      place: 'here',
+      file: async () => ({}),
+      read: async () => Readable.from([Buffer.from(JSON.stringify(chatLine('a')))]),
+    },
+    spool: { open: async () => ({ length: 0, close: async () => {} }) },
+    endpoints: { urls: ['/v1/chat/completions'], check: async () => {} },
+    memory: byteBudget(1e6),
+    clock: {
+      now: () => NOW,
+      after(ms: number, ring: () => void) {
+        const timer = { ms, ring }
+        timers.add(timer)
+        return () => timers.delete(timer)
+      },
+    },
+    failed: ({ message }: Error) => void seen.failures.push(message),
+    isAlone: true,
+    maxLines: 10,
+    maxLineBytes: 1000,
+    maxInFlight: 8,
+    maxQueuedLines: 10,
+    callerOf: async () => ({ workspace: { id: 'ws_1' } }),
+    isDraining: () => false,
+    leftMs: () => 0,
+    ...parts,
+  } as unknown as BatchesParts)
+
+  /** Rings the timers that were set for so long. */
+  async function ring(ms: number): Promise<void> {
+    const due = [...timers].filter((timer) => timer.ms === ms)
+    for (const timer of due) timers.delete(timer)
+    for (const timer of due) timer.ring()
+    await settled()
+  }
+  return { seen, toClaim, timers, changes, batches, ring }
+}
+
+/** More than enough for every promise that no timer holds up. */
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 30; turns++) await turn()
+}
+
+describe('the steps of batches', () => {
+  it('are looked for at the start, every ten seconds, and at once when another replica has something to do', async (t) => {
+    const { seen, toClaim, changes, batches, ring } = stage()
+    t.after(() => batches.close())
+    toClaim.push(ended('first'))
+    await ring(0)
+    assert.deepEqual([seen.steps, seen.looks], [['clear first'], 1])
+    toClaim.push(ended('second'))
+    await ring(POLL_MS)
+    assert.deepEqual([seen.steps.at(-1), seen.looks], ['clear second', 2])
+    toClaim.push(ended('third'))
+    await changes.announce('batches')
+    await settled()
+    assert.deepEqual([seen.steps.at(-1), seen.looks], ['clear third', 3])
+  })
+
+  it('notify all replicas when lines can be run, and when a batch is cancelled', async (t) => {
+    const { seen, toClaim, batches, ring } = stage()
+    t.after(() => batches.close())
+    toClaim.push(batchOf('new', { state: 'validating' }))
+    await ring(0)
+    assert.deepEqual([seen.steps, seen.announced, seen.looks], [['begin new'], 1, 2])
+    await batches.cancel('ws_1', 'new')
+    assert.equal(seen.announced, 2)
+  })
+
+  it('follow from the state of the batch', async (t) => {
+    const { seen, toClaim, batches, ring } = stage()
+    t.after(() => batches.close())
+    toClaim.push(
+      batchOf('expired unchecked', { state: 'validating', expiresAt: NOW }),
+      batchOf('run', { state: 'in_progress' }),
+      batchOf('expired', { state: 'in_progress', expiresAt: NOW }),
+      batchOf('cancelled', { state: 'cancelling', ending: 'cancelled' }),
+    )
+    await ring(0)
+    assert.deepEqual(seen.steps, [
+      'finalize expired unchecked expired',
+      'finalize run completed',
+      'finalize expired expired',
+      'end cancelled',
+    ])
+  })
+
+  it('that fail are reported, and neither delay those of other batches nor release their claim', async (t) => {
+    const { seen, toClaim, batches, ring } = stage({
+      async closeRanges({ id }) {
+        if (seen.failures.length === 0) throw new Error(`${id} is broken`)
+      },
+    })
+    t.after(() => batches.close())
+    toClaim.push(batchOf('one'), batchOf('two'))
+    await ring(0)
+    assert.deepEqual([seen.failures, seen.steps], [['one is broken'], ['end two']])
+    // Its lease has ended.
+    toClaim.push(batchOf('one'))
+    await ring(POLL_MS)
+    assert.deepEqual(seen.steps, ['end two', 'end one'])
+  })
+
+  it('are looked for again after the store failed', async (t) => {
+    let isAway = true
+    const { seen, batches, ring } = stage({
+      async claimBatch() {
+        if (!isAway) return
+        isAway = false
+        throw new Error('the store is away')
+      },
+      forgetBatches: async () => void seen.steps.push('forget'),
+    })
+    t.after(() => batches.close())
+    await ring(0)
+    assert.deepEqual([seen.failures, seen.steps], [['the store is away'], []])
+    await ring(POLL_MS)
+    assert.deepEqual([seen.failures.length, seen.steps], [1, ['forget']])
+  })
+
+  it('renew their claim while they last', async (t) => {
+    const going = Promise.withResolvers<boolean>()
+    const { seen, toClaim, timers, batches, ring } = stage({ clearLines: () => going.promise })
+    t.after(() => batches.close())
+    toClaim.push(ended('long'))
+    await ring(0)
+    await ring(5000)
+    await ring(5000)
+    assert.deepEqual(seen.steps, ['renew long', 'renew long'])
+    going.resolve(false)
+    await settled()
+    assert.deepEqual(
+      [...timers].map(({ ms }) => ms).filter((ms) => ms === 5000),
+      [],
+    )
+  })
+
+  it('are interrupted when the service stops, which releases the claim and begins no other', async () => {
+    const going = Promise.withResolvers<boolean>()
+    const { seen, toClaim, timers, changes, batches, ring } = stage({ clearLines: () => going.promise })
+    toClaim.push(ended('long'), ended('next'))
+    await ring(0)
+    let isClosed = false
+    const closing = batches.close().then(() => (isClosed = true))
+    await settled()
+    assert.equal(isClosed, false, 'it waits for the step')
+    going.resolve(true)
+    await closing
+    assert.deepEqual(seen.steps, ['release long'])
+    await changes.announce('batches')
+    await settled()
+    assert.deepEqual([toClaim.length, timers.size, seen.failures], [1, 0, []])
+  })
+
+  it('are left to other replicas while this one drains', async (t) => {
+    const { toClaim, batches, ring } = stage({}, { isDraining: () => true })
+    t.after(() => batches.close())
+    toClaim.push(ended('one'))
+    await ring(0)
+    assert.equal(toClaim.length, 1)
+  })
+
+  it('begin with the claims of an earlier process, if there is no other', async (t) => {
+    let freed = 0
+    for (const isAlone of [true, false]) {
+      const { batches } = stage({ freeClaims: async () => void freed++ }, { isAlone })
+      t.after(() => batches.close())
+    }
+    assert.equal(freed, 1)
+  })
+})
