@@ -29,8 +29,11 @@ export interface EngineReceiver {
 export type CallEnd =
   | { readonly kind: 'ended' }
   | { readonly kind: 'aborted' }
-  /** `started`: the receiver had begun to receive an answer. `isUnsent`: no engine has seen any of the request. */
-  | { readonly kind: 'failed'; readonly error: ApiError; readonly started: boolean; readonly isUnsent?: boolean }
+  /**
+   * `started`: the receiver had begun to receive an answer. `lost`: the engine could not be reached, or broke off before
+   * its answer; `sent`: one may have seen the request.
+   */
+  | { readonly kind: 'failed'; readonly error: ApiError; readonly started: boolean; readonly lost?: 'unsent' | 'sent' }
 
 /** How much of a prompt was expected to be in the cache of an engine, as shares of the prompt. */
 export interface Placement {

@@ -11,7 +11,7 @@ import { refusalFrom } from './refusal.ts'
 const MAX_REFUSAL_BYTES = 65_536
 
 /** A request that crashes its engine is sent to one more, not to all of them. */
-const MAX_SENDS = 2
+export const MAX_SENDS = 2
 
 /** Where the calls of one deployment go. */
 export interface Upstream {
@@ -39,6 +39,8 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   let sends = 0
   let sending: Sending | undefined
   let isWithEngine = false
+  /** The engine that was sent the request last broke off before its answer. */
+  let isLost = false
   let isPaused = false
   let hasLoadedAgain = false
   /** The result of the call if this side ends it. */
@@ -48,7 +50,8 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
 
   function finish(end: CallEnd): void {
     cancelDeadline()
-    resolve(end.kind === 'failed' && sends === 0 ? { ...end, isUnsent: true } : end)
+    const lost = sends === 0 ? 'unsent' : isLost ? 'sent' : undefined
+    resolve(end.kind === 'failed' && lost ? { ...end, lost } : end)
   }
 
   function stop(end: CallEnd): void {
@@ -125,6 +128,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     return {
       sending() {
         isWithEngine = true
+        isLost = false
         if (!isSent) sends++
         isSent = true
       },
@@ -170,6 +174,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         callEnds(address, stopped?.kind !== 'aborted' && !(cause instanceof ApiError))
         if (stopped) return finish(stopped)
         if (isConnectionLost(cause)) upstream.forget(address)
+        isLost ||= isConnectionLost(cause) && !started
         fail(failureFrom(cause, started), cause.message, started || cause instanceof AnswerStalled)
       },
     }

@@ -11,18 +11,17 @@ import { BUSY_MACHINE_MS } from '../support/weir-process.ts'
 describe('engines on demand, when something goes wrong', { concurrency: 3 }, () => {
   after(removeNotes)
 
-  it('that crash under load fail what they had, serve what waited, and give every place back', async () => {
-    const one = await model('on/demand', {}, { SLOW_CALL_MS: '60000' })
+  it('that are killed under load serve what they had and what waited after their next start, and give every place back', async () => {
+    const killed = join(folder, 'killed')
+    const one = await model('on/demand', {}, { ANSWER_WITH: killed })
     const weir = await startWeir({ models: [one.entry] })
     try {
       // The lane has four places.
-      const running = ['a', 'b', 'c'].map((text) => say(weir, 'on/demand', text))
-      await eventually('three are running', () => one.calls().length === 3, BUSY_MACHINE_MS)
-      const crash = say(weir, 'on/demand', 'crash')
-      await eventually('the fourth has crashed it', () => one.calls().length === 4, BUSY_MACHINE_MS)
-      const waiting = [1, 2, 3, 4, 5, 6].map(() => say(weir, 'on/demand', 'quick'))
-      for (const answer of await Promise.all([...running, crash])) assert.equal(answer.status, 502)
-      for (const answer of await Promise.all(waiting)) assert.equal(answer.status, 200)
+      const asked = Array.from({ length: 10 }, (_, number) => say(weir, 'on/demand', `request ${number}`))
+      await eventually('four are running', () => one.calls().length === 4, BUSY_MACHINE_MS)
+      process.kill(one.pids()[0]!, 'SIGKILL')
+      writeFileSync(killed, '')
+      for (const answer of await Promise.all(asked)) assert.equal(answer.status, 200, await answer.clone().text())
       const { data } = (await (await weir.call('/queue/status')).json()) as {
         data: { in_flight_requests: number; queue_depth: number }[]
       }
@@ -33,6 +32,21 @@ describe('engines on demand, when something goes wrong', { concurrency: 3 }, () 
       await weir.stop()
     }
     assert.deepEqual(one.pids().filter(isAlive), [])
+  })
+
+  it('whose output stays open after they were killed serve what they had once all is known to be over', async () => {
+    const killed = join(folder, 'killed-with-output')
+    const one = await model('on/demand', {}, { ANSWER_WITH: killed, ESCAPE_S: '7' })
+    const weir = await startWeir({ models: [one.entry] })
+    try {
+      const asked = say(weir, 'on/demand')
+      await eventually('it has the request', () => one.calls().length === 1, BUSY_MACHINE_MS)
+      process.kill(one.pids()[0]!, 'SIGKILL')
+      writeFileSync(killed, '')
+      assert.equal((await asked).status, 200)
+    } finally {
+      await weir.stop()
+    }
   })
 
   it('end with their guardian, and start again', async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { isAlive, model, reached, removeNotes, say, stateOf } from '../support/on-demand-stage.ts'
+import { folder, isAlive, model, reached, removeNotes, say, stateOf } from '../support/on-demand-stage.ts'
 import { eventually } from '../support/waiting.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 import { BUSY_MACHINE_MS, weirProcess } from '../support/weir-process.ts'
@@ -132,11 +132,12 @@ describe('engines on demand', { concurrency: 3 }, () => {
     }
   })
 
-  it('that crash fail the requests they have, and start again for the next', async () => {
+  it('that a request crashes fail it the second time, and start again for the next', async () => {
     const one = await model('on/demand')
     const weir = await startWeir({ models: [one.entry] })
     try {
       assert.equal((await say(weir, 'on/demand', 'crash')).status, 502)
+      assert.deepEqual(one.calls(), ['call crash', 'call crash'])
       await reached(weir, 'on/demand', 'failed')
       assert.equal((await say(weir, 'on/demand', 'again')).status, 200)
       assert.equal(one.pids().filter(isAlive).length, 2, 'what the first one had started is gone')
@@ -212,12 +213,14 @@ describe('engines on demand', { concurrency: 3 }, () => {
   })
 
   it('are measured before they end with their last call', async () => {
-    const one = await model('on/one', { device: 'ram' }, { TAKE_MIB: '300', SLOW_CALL_MS: '1000' })
+    const stopping = join(folder, 'stopping')
+    const one = await model('on/one', { device: 'ram' }, { TAKE_MIB: '300', ANSWER_WITH: stopping })
     const weir = await startWeir({ models: [one.entry], devices: { ram: '4GiB' } })
     try {
       const asked = say(weir, 'on/one')
       await eventually('it has the call', () => one.calls().length === 1, BUSY_MACHINE_MS)
       await weir.admin('POST', '/admin/v1/engines/orders', { lane: 'on/one', order: 'stop' })
+      writeFileSync(stopping, '')
       assert.equal((await asked).status, 200)
       await reached(weir, 'on/one', 'stopped')
       const { measured_bytes: bytes } = await memoryOf(weir, 'on/one')
@@ -235,7 +238,7 @@ describe('engines on demand', { concurrency: 3 }, () => {
       const before = one.pids()
       const { entry } = one
       const changed = structuredClone(entry) as unknown as { serverless: { engine: { run: { env: object } } } }
-      changed.serverless.engine.run.env = { ...changed.serverless.engine.run.env, SLOW_CALL_MS: '1' }
+      changed.serverless.engine.run.env = { ...changed.serverless.engine.run.env, CHANGED: '1' }
       weir.writeConfig({ models: [changed] })
       assert.equal((await weir.reload()).status, 200)
       assert.equal((await say(weir, 'on/demand')).status, 200)

@@ -341,6 +341,29 @@ describe('a call to an engine with several addresses', () => {
     assert.deepEqual([staged.sent, staged.call.isWithEngine(), codeOf(staged.end())], [[0], false, 'aborted'])
   })
 
+  it('that fails says whether its engine was lost before an answer, and whether that may have seen the request', async () => {
+    const plans: readonly (readonly [plan: readonly Behaviour[], lost: 'unsent' | 'sent' | undefined])[] = [
+      [[], 'unsent'],
+      [['refuses the connection'], 'unsent'],
+      [['resets'], 'sent'],
+      [['resets', 'refuses the connection'], 'sent'],
+      [['resets', 'resets'], 'sent'],
+      [['resets', 500], undefined],
+      [[500, 'refuses the connection'], 'sent'],
+      [[400], undefined],
+      [['refuses slowly'], undefined],
+      [['breaks off its answer'], undefined],
+      [['answers without room for it'], undefined],
+    ]
+    for (const [plan, lost] of plans) {
+      const staged = stage(plan)
+      await staged.settle()
+      const end = staged.end()
+      assert.ok(end?.kind === 'failed')
+      assert.equal(end.lost, lost, plan.join(', then '))
+    }
+  })
+
   it('sends nothing when the connection opens after the caller has disconnected', async () => {
     const staged = stage(['connects late', 'answers'])
     await staged.settle()

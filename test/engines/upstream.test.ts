@@ -101,6 +101,15 @@ describe('the calls of an engine with several addresses', () => {
   })
 })
 
+it('a call to an engine that has just ended is lost, although it was sent on a connection that had not yet noticed', async (t) => {
+  const { upstream, engines } = await stage(t, [answer])
+  assert.deepEqual(await ask(upstream), { kind: 'ended' })
+  const closed = engines[0]!.close()
+  const end = await ask(upstream)
+  assert.deepEqual([callsOf(engines), end.kind === 'failed' && end.lost], [[1], 'sent'])
+  await closed
+})
+
 describe('a drained address', () => {
   it('gets no new call, and its running call finishes', async (t) => {
     const gone = gate()

@@ -29,10 +29,24 @@ export default [
     tests: ['engines/on-demand/memory'],
   },
   {
-    name: 'on-demand-crash-fails-what-it-never-had',
+    name: 'on-demand-crash-fails-what-was-cut-off',
     file: 'src/engines/on-demand/on-demand-engine.ts',
-    find: '!end.isUnsent',
-    replace: 'end.isUnsent',
+    find: '!end.lost)',
+    replace: 'end.lost)',
+    tests: ['engines/on-demand/crashes'],
+  },
+  {
+    name: 'on-demand-crash-is-not-waited-for',
+    file: 'src/engines/on-demand/on-demand.ts',
+    find: 'const CRASH_MS = 5000 + MAX_END_MS',
+    replace: 'const CRASH_MS = 5000',
+    tests: ['engines/on-demand-failures.http'],
+  },
+  {
+    name: 'on-demand-request-crashes-every-start',
+    file: 'src/engines/on-demand/on-demand-engine.ts',
+    find: "if (end.lost === 'sent') sends++",
+    replace: '',
     tests: ['engines/on-demand/crashes'],
   },
   {

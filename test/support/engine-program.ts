@@ -6,9 +6,11 @@ import { createServer } from 'node:http'
  * An engine as a program, for tests of what starts engines. Its environment says how it behaves, and it writes what
  * happens to the file NOTES: `pid N` for itself and for a child of its own, `call TEXT`, `sleep` and `wake`.
  */
-const { NOTES = '', FAIL, SLOW_CALL_MS = '0', IGNORE_SIGTERM, HOLD_READY, LISTEN_WITH, SLEEP_FAILS } = process.env
-/** What it takes with its first call. */
-const { TAKE_MIB = '0' } = process.env
+const { NOTES = '', FAIL, IGNORE_SIGTERM, HOLD_READY, SLEEP_FAILS } = process.env
+/** It listens, and answers calls, once these files exist. */
+const { LISTEN_WITH, ANSWER_WITH } = process.env
+/** What it takes with its first call, and how long a process lives that it leaves behind. */
+const { TAKE_MIB = '0', ESCAPE_S } = process.env
 let taken: Buffer | undefined
 const note = (line: string): void => appendFileSync(NOTES, `${line}\n`)
 
@@ -21,6 +23,8 @@ if (FAIL) {
 if (IGNORE_SIGTERM) process.on('SIGTERM', () => {})
 const worker = spawn('sleep', ['infinity'], { stdio: 'ignore' })
 note(`pid ${worker.pid}`)
+// It leaves the process group, and has the output of the engine open.
+if (ESCAPE_S) spawn('sleep', [ESCAPE_S], { stdio: 'inherit', detached: true }).unref()
 let isAsleep = false
 
 const server = createServer((request, response) => {
@@ -47,27 +51,26 @@ const server = createServer((request, response) => {
     if (body.messages) note(`call ${text}`)
     taken ??= Buffer.alloc(Number(TAKE_MIB) * 2 ** 20, 1)
     if (text === 'crash') process.exit(9)
-    setTimeout(
-      () => {
-        response.writeHead(isAsleep ? 500 : 200, { 'content-type': 'application/json' })
-        response.end(
-          JSON.stringify({
-            id: 'x',
-            object: 'chat.completion',
-            created: 1,
-            model: body.model,
-            choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: text } }],
-            usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-          }),
-        )
-      },
-      text === 'quick' ? 0 : Number(SLOW_CALL_MS),
-    )
+    const answer = (): void => {
+      response.writeHead(isAsleep ? 500 : 200, { 'content-type': 'application/json' })
+      response.end(
+        JSON.stringify({
+          id: 'x',
+          object: 'chat.completion',
+          created: 1,
+          model: body.model,
+          choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: text } }],
+          usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+        }),
+      )
+    }
+    onceThere(ANSWER_WITH, answer)
   })
 })
-// Loading takes until the test creates this file.
-const loading = setInterval(() => {
-  if (LISTEN_WITH !== undefined && !existsSync(LISTEN_WITH)) return
-  clearInterval(loading)
-  server.listen(Number(process.argv[2]), '127.0.0.1')
-}, 10)
+onceThere(LISTEN_WITH, () => server.listen(Number(process.argv[2]), '127.0.0.1'))
+
+/** Files are how the test says that it may go on. */
+function onceThere(file: string | undefined, then: () => void): void {
+  if (file === undefined || existsSync(file)) then()
+  else setTimeout(onceThere, 10, file, then)
+}

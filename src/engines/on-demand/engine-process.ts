@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
 import type { EngineLog } from './engine-log.ts'
-import { signalGroup, writeRecord } from './process-record.ts'
+import { isGroupRunning, signalGroup } from './process-group.ts'
+import { writeRecord } from './process-record.ts'
 
 /** The process of an engine, with all that it starts. */
 export interface EngineProcess {
@@ -31,8 +32,9 @@ const guardian = fileURLToPath(new URL('guardian.ts', import.meta.url))
 /** How long an engine has to end by itself. */
 const STOP_GRACE_MS = 10_000
 const POLL_MS = 100
-/** A process that no parent collects stays in its group, although it has ended. */
 const MAX_POLLS = 50
+/** How long it may take at most until all that a dead engine has left is known to be gone. */
+export const MAX_END_MS = 2 * POLL_MS * MAX_POLLS
 const PROBE_MS = 2000
 
 export function startEngineProcess({ command, env, log, recordFile }: EngineProgram): EngineProcess {
@@ -62,8 +64,9 @@ export function startEngineProcess({ command, env, log, recordFile }: EngineProg
     // Its last lines and its report are still on their way.
     const closed = once(child, 'close')
     // If the guardian was killed, the engine is still there.
-    const isThere = (): boolean => pid !== undefined && signalGroup(pid, 'SIGKILL')
-    for (let polls = 0; polls < MAX_POLLS && isThere(); polls++) await sleep(POLL_MS)
+    const isThere = async (): Promise<boolean> =>
+      pid !== undefined && signalGroup(pid, 'SIGKILL') && (await isGroupRunning(pid))
+    for (let polls = 0; polls < MAX_POLLS && (await isThere()); polls++) await sleep(POLL_MS)
     await Promise.race([closed, sleep(POLL_MS * MAX_POLLS)])
     rmSync(recordFile, { force: true })
     resolve(reason)

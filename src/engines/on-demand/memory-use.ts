@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
+import { runningIn, fileText } from './process-group.ts'
 
 /**
  * How much memory an engine has taken: on NVIDIA GPUs if it is on one, else the most that it has had resident. Linux
@@ -54,22 +54,9 @@ async function gpuListing(): Promise<string | undefined> {
 /** The most that each process of the group has had in memory. */
 async function residentOf(leader: number): Promise<ReadonlyMap<number, number>> {
   const resident = new Map<number, number>()
-  for (const name of await readdir('/proc').catch(() => [])) {
-    const pid = Number(name)
-    if (!Number.isInteger(pid) || pid === leader || (await groupOf(pid)) !== leader) continue
-    const peak = /^VmHWM:\s+(\d+) kB$/m.exec(await textOf(`/proc/${pid}/status`))
-    if (peak) resident.set(pid, Number(peak[1]) * 1024)
+  for (const pid of await runningIn(leader)) {
+    const peak = /^VmHWM:\s+(\d+) kB$/m.exec(await fileText(`/proc/${pid}/status`))
+    if (peak && pid !== leader) resident.set(pid, Number(peak[1]) * 1024)
   }
   return resident
-}
-
-async function groupOf(pid: number): Promise<number> {
-  const stat = await textOf(`/proc/${pid}/stat`)
-  // The name in parentheses may contain anything. After it come the state, the parent and the group.
-  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[2])
-}
-
-/** Empty if the process is gone. */
-async function textOf(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch(() => '')
 }

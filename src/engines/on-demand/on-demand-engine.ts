@@ -1,6 +1,7 @@
 import type { AlarmClock } from '../../shared/clock.ts'
 import { ApiError } from '../../shared/errors.ts'
 import type { CallEnd, Engine, EngineCall, RunningCall, StartStatus } from '../engine.ts'
+import { MAX_SENDS } from '../upstream-call.ts'
 import type { ScheduledCall } from './decisions.ts'
 
 /** What happens to the calls that wait for their engine. */
@@ -55,7 +56,10 @@ export function onDemandEngine(link: SchedulerLink): Engine {
 function runWhenReady(call: EngineCall, link: SchedulerLink): RunningCall {
   const { clock, calls } = link
   const { promise: ended, resolve } = Promise.withResolvers<CallEnd>()
-  const latestMs = clock.monotonic() + Math.max(0, call.maxWaitMs ?? Infinity)
+  let leftMs = Math.max(0, call.maxWaitMs ?? Infinity)
+  let waitsSinceMs = 0
+  /** Starts of the engine that may have seen the request. */
+  let sends = 0
   let scheduled = link.newCall()
   let running: RunningCall | undefined
   let isPaused = false
@@ -79,24 +83,28 @@ function runWhenReady(call: EngineCall, link: SchedulerLink): RunningCall {
 
   function wait(): void {
     calls.set(scheduled, { go, refuse: (reason) => fail(couldNotStart(reason)) })
-    if (latestMs < Infinity) {
-      const leftMs = Math.max(0, latestMs - clock.monotonic())
-      cancelDeadline = clock.after(leftMs, () => fail(waitedTooLong()))
-    }
+    waitsSinceMs = clock.monotonic()
+    if (leftMs < Infinity) cancelDeadline = clock.after(leftMs, () => fail(waitedTooLong()))
     link.arrive(scheduled)
   }
 
   function go(upstream: Engine | undefined): void {
     cancelDeadline()
+    leftMs -= clock.monotonic() - waitsSinceMs
     if (!upstream) return fail(couldNotStart('it ended'))
     running = upstream.run(call)
     if (isPaused) running.pause()
     void running.ended.then(takeEnd)
   }
 
-  /** An engine that has just crashed refuses connections before its end is known. Such a call waits for the next start. */
+  /**
+   * A call that a crash has cut off before its answer waits for the next start. Whether the engine had seen the request cannot be
+   * known, because connections end one after another, so one that was sent is sent once more.
+   */
   async function takeEnd(end: CallEnd): Promise<void> {
-    if (end.kind !== 'failed' || !end.isUnsent) return finish(end)
+    if (end.kind !== 'failed' || !end.lost) return finish(end)
+    if (end.lost === 'sent') sends++
+    if (sends === MAX_SENDS) return finish(end)
     // From here on, a caller that leaves ends the call at once.
     running = undefined
     const hasCrashed = await link.crashed()

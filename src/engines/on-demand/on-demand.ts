@@ -5,7 +5,7 @@ import type { EngineDescription, EngineRun } from '../../catalog/model.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { Engine } from '../engine.ts'
 import { engineLog } from './engine-log.ts'
-import { answersWell, startEngineProcess, type EngineProcess } from './engine-process.ts'
+import { answersWell, MAX_END_MS, startEngineProcess, type EngineProcess } from './engine-process.ts'
 import { onDemandEngine, type WaitingCalls } from './on-demand-engine.ts'
 import { memoryFigures, takesTooMuch, type MemoryFigure, type MemoryFigures } from './memory-figures.ts'
 import { memoryOf } from './memory-use.ts'
@@ -74,8 +74,8 @@ export interface OnDemandOptions {
 }
 
 const POLL_MS = 200
-/** How long a process may take to end after it has closed its sockets. */
-const CRASH_MS = 5000
+/** How long a process may take to end after it has closed its sockets, until that is known. */
+const CRASH_MS = 5000 + MAX_END_MS
 /** How often an engine is measured. */
 const MEASURE_MS = 60_000
 /** A sleeping engine moves its weights between memories. */

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { signalGroup } from './process-group.ts'
 
 /**
  * A file for each running engine. Normally its guardian ends it with the service. If both were killed, the next start of
@@ -88,15 +89,5 @@ function startTime(pid: number): string | undefined {
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
   } catch {
     return undefined
-  }
-}
-
-/** False if the group has no process any more. */
-export function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    process.kill(-leader, signal)
-    return true
-  } catch {
-    return false
   }
 }

@@ -10,7 +10,7 @@ const MAX_WAIT_MS = 10_000
 const unreachable: CallEnd = {
   kind: 'failed',
   started: false,
-  isUnsent: true,
+  lost: 'unsent',
   error: new ApiError('upstream_error', 'The engine could not be reached.'),
 }
 
@@ -62,7 +62,7 @@ function stage(t: TestContext, hasCrashed: Promise<boolean> = Promise.resolve(tr
 const codeOf = (end: CallEnd | undefined): string | undefined => (end?.kind === 'failed' ? end.error.code : end?.kind)
 
 describe('a call of an engine on demand', () => {
-  it('waits for the next start if it met a crash and no engine has seen it', async (t) => {
+  it('waits for the next start after each crash if no engine has seen it', async (t) => {
     const { ready, ends, arrived, left, end, waiting } = stage(t)
     for (let crashes = 0; crashes < 3; crashes++) {
       ready()
@@ -74,11 +74,22 @@ describe('a call of an engine on demand', () => {
     assert.deepEqual([codeOf(end()), left.length, waiting()], ['ended', 4, 0])
   })
 
-  it('fails if the engine had it, or still runs', async (t) => {
-    const sent = stage(t)
-    sent.ready()
-    await sent.ends({ ...unreachable, isUnsent: false })
-    assert.deepEqual([sent.arrived.length, codeOf(sent.end()), sent.left.length], [1, 'upstream_error', 1])
+  it('waits for the next start once if its engine may have seen it, and fails with the second crash', async (t) => {
+    const { ready, ends, arrived, left, end } = stage(t)
+    for (const lost of ['unsent', 'sent', 'unsent', 'sent'] as const) {
+      assert.equal(end(), undefined)
+      ready()
+      await ends({ ...unreachable, lost })
+    }
+    assert.deepEqual([arrived.length, codeOf(end()), left.length], [4, 'upstream_error', 4])
+  })
+
+  it('fails if the engine refused it, or still runs', async (t) => {
+    const refused = stage(t)
+    refused.ready()
+    const { lost: _lost, ...refusal } = unreachable
+    await refused.ends(refusal)
+    assert.deepEqual([refused.arrived.length, codeOf(refused.end()), refused.left.length], [1, 'upstream_error', 1])
     t.mock.timers.reset()
     const running = stage(t, Promise.resolve(false))
     running.ready()
@@ -90,8 +101,9 @@ describe('a call of an engine on demand', () => {
     const late = stage(t)
     late.clock.advance(MAX_WAIT_MS - 1)
     late.ready()
+    late.clock.advance(10 * MAX_WAIT_MS)
     await late.ends(unreachable)
-    assert.equal(late.end(), undefined)
+    assert.equal(late.end(), undefined, 'time with the engine is no wait')
     late.clock.advance(1)
     await turn()
     assert.deepEqual([codeOf(late.end()), late.waiting()], ['model_overloaded', 0])

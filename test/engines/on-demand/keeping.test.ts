@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { engineLog } from '../../../src/engines/on-demand/engine-log.ts'
+import { signalGroup } from '../../../src/engines/on-demand/process-group.ts'
 import {
   endLeftovers,
   recordPath,
-  signalGroup,
   writeRecord,
   type ProcessRecord,
 } from '../../../src/engines/on-demand/process-record.ts'
