@@ -108,7 +108,7 @@ export class BatchPlaces<T extends BatchPlace<T>> {
     this.#room = batchRoomOf(limits)
     this.#tokenBudget = limits.tokenBudget
     this.#mostTokens = batchTokensOf(limits)
-    if (this.preemption.coveredRequests > 0) this.preemption.uncoverAll()
+    this.preemption.uncoverAll()
   }
 
   charge(place: T): void {

@@ -234,7 +234,7 @@ export function openLane<P extends Place>(
   }
 
   function dequeue(place: Place): void {
-    if (place.isCovered) batch.preemption.uncover(place)
+    batch.preemption.uncover(place)
     workspaces.left(place)
     queue.remove(place)
     place.state = 'outside'
@@ -260,11 +260,7 @@ export function openLane<P extends Place>(
     for (let due = queue.earliest(); due !== undefined && deadlineMs(due) <= nowMs; due = queue.earliest()) {
       refuse(due.first, overloaded)
     }
-    for (
-      let due = batch.queue.depth > 0 && batch.queue.earliest();
-      due && due.dueAtMs <= nowMs;
-      due = batch.queue.earliest()
-    ) {
+    for (let due = batch.queue.earliest(); due !== undefined && due.dueAtMs <= nowMs; due = batch.queue.earliest()) {
       refuse(due, overloaded)
     }
   }
@@ -306,7 +302,7 @@ export function openLane<P extends Place>(
     expireDue(nowMs)
     pump(nowMs)
     makeWay()
-    if (batch.queue.depth > 0) pumpBatch(nowMs)
+    pumpBatch(nowMs)
   }
 
   function arriveAsBatch(place: Place, nowMs: number): LaneDecision | undefined {
@@ -365,7 +361,7 @@ export function openLane<P extends Place>(
     nextDeadlineMs() {
       const earliest = queue.earliest()
       const online = earliest === undefined ? Infinity : deadlineMs(earliest)
-      return batch.queue.depth === 0 ? online : Math.min(online, batch.queue.earliest()?.dueAtMs ?? Infinity)
+      return Math.min(online, batch.queue.earliest()?.dueAtMs ?? Infinity)
     },
   }
 }

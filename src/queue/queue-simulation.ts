@@ -99,7 +99,9 @@ export function simulateQueue({ limits, engine, arrivals, durationMs, batch }: Q
   )
   const waits: number[] = []
   const answers: number[] = []
-  const counts = { requests: 0, admittedAtOnce: 0, admittedAfterWait: 0, queueFull: 0, overloaded: 0, tooLarge: 0 }
+  let requests = 0
+  let admittedAtOnce = 0
+  const refused = { queue_full: 0, overloaded: 0, too_large: 0, workspace_queue_full: 0, closed: 0 }
   const use = measureUse(durationMs, limits)
   const inEngine: SimulatedRequest[] = []
   /** Lines that gave way. They leave the lane when it has decided. */
@@ -126,35 +128,23 @@ export function simulateQueue({ limits, engine, arrivals, durationMs, batch }: Q
   }
 
   function decided(request: SimulatedRequest, decision: LaneDecision): void {
-    switch (decision.kind) {
-      case 'admitted':
-        if (request.tier === 'online') waits.push(decision.waitMs)
-        else isLineWaiting = false
-        request.finishesAtMs = progressMs + workMs(request, engine)
-        insertLatestFirst(inEngine, request)
-        break
-      case 'queue_full':
-        counts.queueFull += 1
-        break
-      case 'overloaded':
-        counts.overloaded += 1
-        break
-      case 'too_large':
-        counts.tooLarge += 1
-        break
-      case 'workspace_queue_full':
-      case 'closed':
-        throw new Error('a simulated lane is never closed and does not limit workspaces')
+    if (decision.kind !== 'admitted') {
+      refused[decision.kind] += 1
+      return
     }
+    if (request.tier === 'online') waits.push(decision.waitMs)
+    else isLineWaiting = false
+    request.finishesAtMs = progressMs + workMs(request, engine)
+    insertLatestFirst(inEngine, request)
   }
 
   function arrive(arrival: Arrival): void {
-    counts.requests += 1
+    requests += 1
     const request = new SimulatedRequest(arrival)
     const decision = lane.arrive(request, nowMs)
     if (decision !== undefined) decided(request, decision)
     runLines()
-    if (request.state === 'in_flight') counts.admittedAtOnce += 1
+    if (request.state === 'in_flight') admittedAtOnce += 1
   }
 
   /** Lines that gave way leave, and others begin while there is room for them. */
@@ -206,10 +196,14 @@ export function simulateQueue({ limits, engine, arrivals, durationMs, batch }: Q
       next = upcoming.next()
     }
   }
-  counts.admittedAfterWait = waits.length - counts.admittedAtOnce
   return {
     limits,
-    ...counts,
+    requests,
+    admittedAtOnce,
+    admittedAfterWait: waits.length - admittedAtOnce,
+    queueFull: refused.queue_full,
+    overloaded: refused.overloaded,
+    tooLarge: refused.too_large,
     waitMs: spread(waits),
     answerMs: spread(answers),
     ...use.report(),
@@ -250,9 +244,9 @@ function insertLatestFirst(list: SimulatedRequest[], request: SimulatedRequest):
 function spread(values: number[]): Spread | null {
   if (values.length === 0) return null
   const sorted = Float64Array.from(values).sort()
-  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
+  const at = (share: number): number => sorted[Math.floor(sorted.length * share)]!
   const mean = sorted.reduce((sum, value) => sum + value, 0) / sorted.length
-  return { mean, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max: at(1) }
+  return { mean, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max: sorted.at(-1)! }
 }
 
 /** Measures the utilisation of a lane over time. */

@@ -164,7 +164,7 @@ export default [
   {
     name: 'simulation-median-off-by-one',
     file: 'src/queue/queue-simulation.ts',
-    find: 'Math.min(sorted.length - 1, Math.floor(sorted.length * share))',
+    find: 'Math.floor(sorted.length * share)',
     replace: 'Math.max(0, Math.floor(sorted.length * share) - 1)',
     tests: ['queue/queue-spread'],
   },

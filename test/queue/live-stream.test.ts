@@ -108,6 +108,15 @@ describe('the number of live streams', () => {
     assert.equal(await takes('one'), false)
   })
 
+  it('counts those that stay when one of few ends', async () => {
+    const { open, takes } = stage()
+    const [first] = [open('one'), open('one')]
+    first?.exchange.leave()
+    await turn()
+    for (let count = 1; count < OF_OWNER_MAX; count++) open('one')
+    assert.equal(await takes('one'), false)
+  })
+
   it(`is ${MAX} for all owners together, and falls with each that ends`, async () => {
     const { open, takes } = stage()
     const openings = Array.from({ length: MAX }, (_, index) => open(`owner ${index % 40}`))

@@ -122,6 +122,31 @@ describe('a simulated queue', () => {
     near(report.concurrencyUse, 0.8, 0.01)
   })
 
+  it('measures use until the end of the period, and follows its requests beyond it', () => {
+    const report = run([second(0), second(0), second(0), second(2500)], {}, 3000)
+    // They run from 0, 1000 and 2000 ms on, and the last one begins when the period is over.
+    assert.deepEqual(
+      [report.requests, report.answerMs?.max, report.concurrencyUse, report.heldByConcurrency],
+      [4, 3000, 1, 5 / 6],
+    )
+    near(report.outputTokensPerSecond, 270 / 3)
+    near(report.budgetUse, 300 / 10_000)
+    assert.deepEqual(
+      [0, 29, 49, 50, 59].map((index) => Math.round(report.moments[index]!.queueDepth)),
+      [2, 1, 0, 1, 1],
+    )
+    assert.deepEqual([report.moments[59]?.inFlightRequests, report.moments[59]?.committedTokens], [1, 300])
+  })
+
+  it('does not simulate the limit for one workspace', () => {
+    assert.equal(run([second(0), second(0)], { maxRequestsPerWorkspace: 1 }).admittedAfterWait, 1)
+  })
+
+  it('has no use of limits that are 0', () => {
+    const report = run([second(0)], { maxConcurrentRequests: 0, tokenBudget: 0 })
+    assert.deepEqual([report.tooLarge, report.concurrencyUse, report.budgetUse], [1, 0, 0])
+  })
+
   it('reports no waits when there are no requests', () => {
     const report = run([])
     assert.equal(report.waitMs, null)
@@ -171,6 +196,13 @@ describe('a synthetic load', () => {
     const allowed = arrivals.map(({ maxTokens }) => maxTokens)
     assert.deepEqual([allowed.reduce((a, b) => Math.min(a, b)), allowed.reduce((a, b) => Math.max(a, b))], [100, 300])
     assert.ok(arrivals.every(({ outputTokens, maxTokens }) => outputTokens <= maxTokens))
+  })
+
+  it('allows each request at least one token, and as many as its size says at most', () => {
+    const sizes = load({ maxTokens: { kind: 'fixed', tokens: 0 }, durationMs: 1000 })
+    assert.ok(sizes.length > 0 && sizes.every(({ maxTokens, outputTokens }) => maxTokens === 1 && outputTokens === 1))
+    const inputs = load({ inputTokens: { kind: 'between', low: 7, high: 9 }, durationMs: 10_000 })
+    assert.deepEqual(new Set(inputs.map(({ inputTokens }) => inputTokens)), new Set([7, 8, 9]))
   })
 
   it('is the same every time for the same seed', () => {

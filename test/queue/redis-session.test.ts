@@ -454,6 +454,26 @@ describe('a lane without Redis', () => {
     assert.equal(second.decisions.length, 1, 'a request that ends makes room for the next')
   })
 
+  it('[Q1] serves as soon as it may, and no longer than it may, between two heartbeats', async (t) => {
+    const { begin, lose, enter, pass, state, clock } = stage(t)
+    await begin(['1', '15'])
+    state.proven = { sinceMs: 0, untilMs: clock.monotonic() + 5000 }
+    lose()
+    const early = enter()
+    await pass(1000)
+    const running = enter(1)
+    await turn()
+    assert.deepEqual(early.decisions, [{ kind: 'admitted', waitMs: 1000 }])
+    early.ticket.leave()
+    await turn()
+    assert.equal(running.decisions.length, 1)
+    const waiting = enter()
+    await pass(3900)
+    running.ticket.leave()
+    await turn()
+    assert.deepEqual(waiting.decisions, [], 'other replicas may have been given the place')
+  })
+
   it('[Q1] lets requests wait while Redis answers its join, even if nothing proves its allotment', async (t) => {
     const { join, clock, enter, state, answer } = stage(t)
     state.proven = { sinceMs: 0, untilMs: 0 }
@@ -676,8 +696,11 @@ describe('the figures and limits of a lane over Redis', () => {
   })
 
   it('are sent to Redis when they change, and again until it has them', async (t) => {
-    const { begin, admission, next, heartbeat, answer, lose, join } = stage(t)
-    await begin()
+    const { admission, next, heartbeat, answer, lose, join, clock } = stage(t)
+    join({ quietUntilMs: clock.monotonic() })
+    const first = await answer(scripts.join, 0)
+    assert.equal(first.values[11], 1, 'they may be newer than those of replicas that are there')
+    await answer(scripts.heartbeat, ['0', '0', 2, [], []])
     const wider = { ...limits, maxConcurrentRequests: 9, maxRequestsPerWorkspace: 3 }
     admission.setLanes(new Map([['lane', wider]]))
     assert.deepEqual(next(scripts.limits).values.slice(2), [100, 9, 5, 60_000_000, 3, '1 10 9 100 1 5'])

@@ -91,6 +91,87 @@ describe('weir simulate', () => {
     assert.equal(Math.round(report.wait_ms.max), 120)
   })
 
+  it('has a default for every option', () => {
+    const { flags, ...rest } = readOptions([])
+    assert.equal(flags.values['json'], false)
+    assert.deepEqual(rest, {
+      seed: 1,
+      replay: undefined,
+      load: {
+        process: 'poisson',
+        requestsPerSecond: 1,
+        burstSize: 20,
+        durationMs: 600_000,
+        inputTokens: { kind: 'long_tail', median: 400, p95: 3000 },
+        maxTokens: { kind: 'fixed', tokens: 2048 },
+        outputTokens: { kind: 'long_tail', median: 200, p95: 900 },
+      },
+      engine: { tokensPerSecond: 60, prefillTokensPerSecond: 5000, slowdown: 0.02 },
+      batch: undefined,
+      limits: [{ tokenBudget: 200_000, maxConcurrentRequests: 32, maxQueueDepth: 256, maxWaitMs: 120_000 }],
+    })
+    assert.deepEqual(readOptions(['--batch-lines', '5']).batch, { lines: 5, inputTokens: 400, outputTokens: 200 })
+  })
+
+  it('takes the least and the most of every option', () => {
+    const { load, engine, batch } = readOptions(
+      '--burst-size 0 --slowdown 0 --rate 1000 --duration 2000 --batch-lines 1 --batch-output 0'.split(' '),
+    )
+    assert.deepEqual([load.burstSize, engine.slowdown, load.durationMs, batch?.outputTokens], [1, 0, 2_000_000, 1])
+    assert.throws(() => readOptions(['--rate', '1000.001', '--duration', '2000']), UsageError)
+    const waits = Array.from({ length: 100 }, (_, index) => index)
+    assert.equal(readOptions(['--max-wait-ms', waits.join()]).limits.length, 100)
+    const { replay } = readOptions('--replay m --workspace w --from a --to b'.split(' '))
+    assert.deepEqual(replay, { model: 'm', workspace: 'w', from: 'a', to: 'b' })
+    for (const alone of ['--workspace w', '--to b', '--replay m --to b', '--tokens-per-second 0', '--rate  '])
+      assert.throws(() => readOptions(alone.split(' ')), UsageError, alone)
+  })
+
+  it('prints every figure of a report as JSON', async () => {
+    const { json } = await run('--arrivals constant --rate 1 --duration 4 --input 1 --max-tokens 9 --output 1 --json')
+    const { runs, ...load } = JSON.parse(json) as { runs: [Record<string, unknown>] }
+    assert.deepEqual(load, {
+      duration_ms: 4000,
+      engine: { tokens_per_second: 60, prefill_tokens_per_second: 5000, slowdown: 0.02 },
+    })
+    const { moments, wait_ms: waits, answer_ms: answers, ...figures } = runs[0]
+    const workMs = (1 / 5000 + 1 / 60) * 1000
+    const near = (actual: unknown, expected: number): void => assert.ok(Math.abs(Number(actual) - expected) < 1e-9)
+    near(figures['concurrency_use'], (3 * workMs) / 4000 / 32)
+    near(figures['budget_use'], (3 * 10 * workMs) / 4000 / 200_000)
+    for (const [spread, ms] of [
+      [waits, 0],
+      [answers, workMs],
+    ] as const) {
+      assert.deepEqual(Object.keys(spread as object), ['mean', 'p50', 'p90', 'p95', 'p99', 'max'])
+      for (const value of Object.values(spread as object)) near(value, ms)
+    }
+    assert.deepEqual(figures, {
+      limits: { token_budget: 200_000, max_concurrent_requests: 32, max_queue_depth: 256, max_wait_ms: 120_000 },
+      requests: 3,
+      admitted_at_once: 3,
+      admitted_after_wait: 0,
+      queue_full: 0,
+      model_overloaded: 0,
+      too_large: 0,
+      concurrency_use: figures['concurrency_use'],
+      budget_use: figures['budget_use'],
+      held_by_concurrency: 0,
+      held_by_budget: 0,
+      queue_depth_max: 0,
+      output_tokens_per_second: 0.75,
+      batch: null,
+    })
+    const [first, ...others] = moments as readonly object[]
+    assert.deepEqual([first, others.length], [{ in_flight_requests: 0, committed_tokens: 0, queue_depth: 0 }, 59])
+  })
+
+  it('has no share of requests if there are none', async () => {
+    const { output } = await run('--arrivals constant --rate 0.1 --duration 1')
+    assert.match(output, /^ {2}queue_full +0 +0\.0 %$/m)
+    assert.match(output, /^wait +no request was admitted$/m)
+  })
+
   it('refuses invalid options and names them', () => {
     const wrong = {
       '--rate 0': /--rate must be/,

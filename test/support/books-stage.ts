@@ -6,6 +6,7 @@ import { stringify } from 'yaml'
 import { commandActor, type Command } from '../../src/cli/command.ts'
 import { invoice } from '../../src/billing/invoices/commands/invoice.ts'
 import { keys } from '../../src/workspaces/keys/commands/keys.ts'
+import { simulate } from '../../src/queue/commands/simulate.ts'
 import { prices } from '../../src/billing/prices/commands/prices.ts'
 import { reconcile } from '../../src/ledger/reconcile/commands/reconcile.ts'
 import { usage } from '../../src/billing/usage/commands/usage.ts'
@@ -15,7 +16,7 @@ import { testBooks, type TestBooks } from './books.ts'
 import { printed, type Printed } from './printed.ts'
 import { modelEntry } from './weir.ts'
 
-const commands: Readonly<Record<string, Command>> = { invoice, keys, prices, reconcile, usage, workspaces }
+const commands: Readonly<Record<string, Command>> = { invoice, keys, prices, reconcile, simulate, usage, workspaces }
 /** 15 March 2025, 12:30 in Sydney. */
 export const MARCH = Date.UTC(2025, 2, 15, 1, 30)
 export const SLUG = 'meta/test-8b'

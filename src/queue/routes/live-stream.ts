@@ -82,8 +82,7 @@ function follow(
       exchange.onDrain(() => (isBlocked = false))
     }
 
-    const lastSeen = exchange.request.headers['last-event-id']
-    const missed = feed.since(typeof lastSeen === 'string' ? lastSeen : undefined)
+    const missed = feed.since(exchange.request.headers['last-event-id'])
     exchange.openStream({})
     exchange.write('retry: 2000\n\n')
     for (const sample of missed) send(sample)

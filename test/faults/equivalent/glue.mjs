@@ -87,4 +87,11 @@ export default [
     after: 'if (at <= present.period.from || at >= present.period.to) present = enter(periodAt(at))',
     why: 'Entering the same period again, in its first millisecond, changes nothing.',
   },
+  {
+    file: 'src/queue/routes/live-stream.ts',
+    within: 'follow',
+    before: 'cleanUp.push(exchange.onGone(end))',
+    after: 'cleanUp.unshift(exchange.onGone(end))',
+    why: 'The order in which the two subscriptions end does not matter.',
+  },
 ]

@@ -289,7 +289,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'batch places are not admitted when capacity becomes free',
-    find: 'if (batch.queue.depth > 0) pumpBatch(nowMs)',
+    find: '    pumpBatch(nowMs)\n',
     replace: '',
     breaks: 'I17',
   },
@@ -345,7 +345,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   {
     name: 'lower limits keep places covered that do not fit any more',
     file: 'batch-places.ts',
-    find: '    if (this.preemption.coveredRequests > 0) this.preemption.uncoverAll()\n',
+    find: '    this.preemption.uncoverAll()\n',
     replace: '',
     breaks: 'I4',
   },

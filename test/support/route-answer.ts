@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import type { RecordAction } from '../../src/operate/audit/recorded.ts'
+import type { SessionRoute } from '../../src/server/console/session-route.ts'
+import { Exchange } from '../../src/server/exchange.ts'
+import { IncomingRequest } from '../../src/server/incoming-request.ts'
+import type { KeyRoute } from '../../src/server/key-route.ts'
+import type { OperatorRoute } from '../../src/server/operator-route.ts'
+import type { OpenRoute } from '../../src/server/route.ts'
+import { readQuery, routeTable } from '../../src/server/router.ts'
+import type { SignedIn } from '../../src/workspaces/sessions/workspace-sessions.ts'
+import type { Caller } from '../../src/workspaces/workspace.ts'
+import { exchangeListener } from './exchange-listener.ts'
+
+type AnyRoute = OpenRoute | KeyRoute | SessionRoute | OperatorRoute
+
+interface Asking {
+  readonly body?: object
+  readonly headers?: Readonly<Record<string, string>>
+  /** For a route that needs a key. */
+  readonly caller?: Caller
+  /** For a route of the console. */
+  readonly session?: SignedIn
+  readonly rate?: Exchange['rate']
+}
+
+interface Answered {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[]>>
+  readonly text: string
+  /** Of an answer in JSON. */
+  readonly body: unknown
+  /** What was put on record, with the state before, as JSON has it. */
+  readonly recorded: readonly unknown[]
+}
+
+/** The address of the caller. */
+export const CALLER_ADDRESS = '192.0.2.1'
+
+/** Sends a request such as `GET /admin/v1/keys?limit=1` to one of the routes, without a listener in front of them. */
+export async function ask(routes: readonly AnyRoute[], request: string, asking: Asking = {}): Promise<Answered> {
+  const [method = '', target = ''] = request.split(' ', 2)
+  const { body, caller, session, rate } = asking
+  const answered = { status: 0, headers: {}, text: '', recorded: [] as unknown[] }
+  const response = {
+    writableLength: 0,
+    on() {},
+    once() {},
+    writeHead: (status: number, headers: Record<string, string>) => Object.assign(answered, { status, headers }),
+    write: (text: string) => (answered.text += text).length > 0,
+    end: (text: string | Buffer) => void (answered.text += text.toString()),
+  }
+  const message = Object.assign(Readable.from(body ? [Buffer.from(JSON.stringify(body))] : []), {
+    method,
+    url: target,
+    headers: { 'content-type': 'application/json', ...asking.headers },
+    complete: true,
+  })
+  const exchange = new Exchange(
+    new IncomingRequest(message as unknown as IncomingMessage, CALLER_ADDRESS),
+    response as unknown as ServerResponse,
+    { cut() {}, answered() {} },
+    exchangeListener(),
+  )
+  exchange.rate = rate
+  const record: RecordAction = async ({ state, ...action }, act) => {
+    answered.recorded.push(JSON.parse(JSON.stringify({ ...action, state: await state() })))
+    return act()
+  }
+  const match = routeTable(routes).find(method, exchange.path)
+  assert.ok(match.kind === 'found', `${request} has no route`)
+  const { route, parameters } = match
+  if (route.access === 'open') await route.answer(exchange, parameters)
+  else if (route.access === 'operator') await route.answer(exchange, parameters, record)
+  else if (route.access === 'key') {
+    assert.ok(caller)
+    await route.answer({ exchange, parameters, query: readQuery(route.operation?.query, exchange.query), caller })
+  } else {
+    assert.ok(session)
+    await route.answer(exchange, parameters, session, record)
+  }
+  return {
+    ...answered,
+    get body(): unknown {
+      return JSON.parse(answered.text)
+    },
+  }
+}
