@@ -80,17 +80,19 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
 
   /** Renews what this process has claimed, and stops what is not to be run any more. */
   async function renew(): Promise<void> {
-    if (held.size === 0) return
+    // More may be claimed meanwhile.
+    const renewed = [...held]
+    if (renewed.length === 0) return
     try {
       await store.renewRanges(
-        [...held].map(({ range }) => range),
+        renewed.map(({ range }) => range),
         clock.now() + LEASE_MS,
       )
-      const going = new Set(await store.batchesInProgress([...held].map(({ batch }) => batch.id)))
-      for (const { batch, stop } of held) if (!going.has(batch.id)) stop.abort(new Error('the batch has ended'))
-      for (const batch of new Map([...held].map((it) => [it.batch.id, it.batch])).values()) {
+      const going = new Set(await store.batchesInProgress(renewed.map(({ batch }) => batch.id)))
+      for (const { batch, stop } of renewed) if (!going.has(batch.id)) stop.abort(new Error('the batch has ended'))
+      for (const batch of new Map(renewed.map((it) => [it.batch.id, it.batch])).values()) {
         if (await parts.callerOf(batch)) continue
-        for (const { batch: other, stop } of held)
+        for (const { batch: other, stop } of renewed)
           if (other.id === batch.id) stop.abort(new Error('its key was revoked'))
         await fail(batch, withoutCaller)
       }

@@ -7,6 +7,7 @@ import { openRunner, type RunnerParts } from '../../src/batches/runner.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { chatLine } from '../support/batches.ts'
 import { turn } from '../support/hand-clock.ts'
+import { gate } from '../support/waiting.ts'
 
 const NOW = 1000
 const MIB = 2 ** 20
@@ -22,7 +23,11 @@ const rangeOf = (lines: number, byteEnd = 1000, batchId = 'batch_1'): ClaimedRan
 })
 
 /** A runner whose timers never ring. A range is free again once it is released. */
-function stage(ranges: readonly ClaimedRange[], file: () => Readable, changes: Partial<RunnerParts> = {}) {
+function stage(
+  ranges: readonly ClaimedRange[],
+  file: () => Readable,
+  { store: changedStore, ...changes }: Partial<Omit<RunnerParts, 'store'>> & { store?: Partial<BatchStore> } = {},
+) {
   const seen = { claims: 0, ended: 0, released: 0, pauses: [] as object[], failures: [] as string[] }
   const free = [...ranges]
   const store: Partial<BatchStore> = {
@@ -42,6 +47,7 @@ function stage(ranges: readonly ClaimedRange[], file: () => Readable, changes: P
     },
     endRange: async () => void seen.ended++,
     pauseBatch: async (_id, pause: BatchPause, resumeAt) => void seen.pauses.push({ ...pause, resumeAt }),
+    ...changedStore,
   }
   const files: Partial<BatchFiles> = { place: 'here', file: async () => ({}) as never, read: async () => file() }
   const parts: Partial<RunnerParts> = {
@@ -58,7 +64,7 @@ function stage(ranges: readonly ClaimedRange[], file: () => Readable, changes: P
     leftMs: () => 0,
     ...changes,
   }
-  return { seen, runner: openRunner(parts as RunnerParts, () => {}) }
+  return { seen, free, runner: openRunner(parts as RunnerParts, () => {}) }
 }
 
 const linesOf = (count: number) => (): Readable =>
@@ -104,6 +110,34 @@ describe('a range of lines', () => {
     engine.resolve()
     await settled()
     assert.deepEqual([run.length, seen.ended, seen.released], [1, 0, 1])
+    await runner.close()
+  })
+
+  it('is not stopped by a renewal that began before it was claimed', async () => {
+    const [engine, renewing] = [gate(), gate()]
+    const { seen, free, runner } = stage([rangeOf(1, 1000, 'one')], linesOf(1), {
+      endpoints: { jobOf: async () => ({ answer: { kind: 'whole', read: async () => {} } }) } as never,
+      pipeline: () => engine.opened,
+      store: {
+        renewRanges: async () => {},
+        async batchesInProgress(ids) {
+          await renewing.opened
+          return ids
+        },
+      },
+    })
+    runner.wake()
+    await settled()
+    const renewed = runner.refresh()
+    free.push(rangeOf(1, 1000, 'two'))
+    runner.wake()
+    await settled()
+    assert.equal(seen.claims, 2)
+    renewing.open()
+    await renewed
+    engine.open()
+    await settled()
+    assert.deepEqual([seen.ended, seen.released], [2, 0])
     await runner.close()
   })
 

@@ -216,9 +216,7 @@ function malformed(what: string): ApiError {
 
 function tooLarge(maxFileBytes: number): ApiError {
   const size = maxFileBytes >= 2 ** 20 ? `${Math.floor(maxFileBytes / 2 ** 20)} MiB` : `${maxFileBytes} bytes`
-  return new ApiError(
-    'request_too_large',
-    `The file is too large: at most ${size} are allowed. Split it; a long recording preferably at silence.`,
-    { param: 'file' },
-  )
+  return new ApiError('request_too_large', `The file is too large: at most ${size} are allowed. Split it.`, {
+    param: 'file',
+  })
 }
