@@ -111,6 +111,8 @@ describe('weir batch', () => {
     assert.match((await run('results', batch.id, '--errors')).stderr, /has no such lines/)
     assert.match((await run('cancel', batch.id)).stderr, /cannot be cancelled: it is completed/)
     assert.match((await run('status', 'batch_x')).stderr, /There is no such batch/)
+    assert.match((await run('submit', `${file}.missing`)).stderr, /in\.jsonl\.missing: there is no such file/)
+    assert.match((await run('submit', weir.dataDir)).stderr, /is not a file/)
     writeFileSync(file, '{}\n')
     const wrong = await run('submit', file, '--wait')
     assert.equal(wrong.code, 1)

@@ -1,4 +1,5 @@
 import { createWriteStream, openAsBlob } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -106,6 +107,7 @@ function serviceAt(url: string, key: string, dispatcher: Agent): Service {
 }
 
 async function submit(service: Service, flags: Flags, file: string): Promise<void> {
+  if (!(await stat(file)).isFile()) throw new CommandFailed(`${file} is not a file`)
   const form = new FormData()
   form.set('purpose', 'batch')
   // The file is read while it is sent.
