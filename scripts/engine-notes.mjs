@@ -78,6 +78,7 @@ export const engineNotes = {
     more: [
       'It has one lock for each model, and no health path: GET /v1/models waits for the lock, or interrupts what is being generated (`interrupt_requests`). Weir asks for /health, which needs no lock: the 404 is a sign of life.',
       'Ids of tool calls repeat from answer to answer.',
+      'It refuses an `X-Request-Id` that is not a UUID with 400, so it gets none.',
       '`response_format: json_schema` is sent as `json_object` with a `schema`, the only form it knows: its own check refuses `json_schema` with 500. `top_k: -1` is sent as 0.',
       'It always answers embeddings with numbers; Weir encodes base64 itself.',
     ],

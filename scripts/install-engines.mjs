@@ -10,13 +10,16 @@ import { join } from 'node:path'
 const directory =
   process.env.WEIR_ENGINES_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'weir', 'engines')
 
+// For common processors: some virtual machines announce instructions that they refuse.
+process.env.CMAKE_ARGS ??= '-DGGML_NATIVE=OFF'
+
 /** Each name is a folder with a Python environment. The versions are those whose answers the fixtures captured. */
 const packages = {
   llamacpp: { install: ['xllamacpp==2026.10.11549'] },
   // Without torch, which it needs only for real models: its debug engine answers in the same format.
   infinity: { install: ['infinity-emb[server]==0.0.78'] },
   litellm: { install: ['litellm[proxy]==1.106.2'] },
-  // There is no wheel. Compiling llama.cpp takes half an hour on two cores.
+  // There is no wheel. Compiling llama.cpp takes ten to thirty minutes on two cores.
   'llama-cpp-python': { install: ['llama-cpp-python[server]==0.3.36'], compiles: true },
 }
 

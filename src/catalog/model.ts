@@ -151,12 +151,14 @@ export type AdapterStep =
 
 export type AdapterFields = Readonly<Record<string, unknown>>
 
-/** Requests to an engine's servers other than calls. Missing ones are not made. */
+/** Requests to an engine's servers other than calls; missing ones are not made. */
 export interface EngineQuestions {
   readonly health?: HealthCheck
   readonly cacheSize?: CacheSizeQuery | undefined
   readonly load?: LoadQuery | undefined
   readonly adapters?: AdapterLoading | undefined
+  /** False: its servers refuse calls with the id of their request. */
+  readonly takesRequestIds?: boolean
 }
 
 /** What an engine applies to its model, such as a LoRA: the result is another model. */

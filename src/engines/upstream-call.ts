@@ -22,6 +22,8 @@ export interface Upstream {
   forget(address: EngineAddress): void
   /** The headers that every call has, as lines. */
   readonly lines: string
+  /** False: a call must not have the id of its request. */
+  readonly takesRequestIds: boolean
   /** From the start of a call to the headers of its answer, over all addresses that are tried. */
   readonly firstByte: Deadlines
   /** An address failed a call. The reason is for the log, never for the caller. */
@@ -104,7 +106,8 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   function send(address: EngineAddress, body: EngineCall['body']): void {
     const { contentType } = call
     const trace = call.trace.engineCall(address.url)
-    const lines = `${upstream.lines}content-type: ${contentType}\r\n${trace.lines}`
+    const id = upstream.takesRequestIds ? `x-request-id: ${call.trace.requestId}\r\n` : ''
+    const lines = `${upstream.lines}content-type: ${contentType}\r\n${id}${trace.lines}`
     sending = address.client.send(
       { method: 'POST', path: pathAt(address, call.path), lines, body },
       attemptHandler(address, trace),

@@ -31,7 +31,7 @@ const UNKNOWN_CACHE_TOKENS = 500_000
 export function openUpstream(
   description: EngineDescription,
   { events, servers, drained }: UpstreamSurroundings,
-  { health, cacheSize, load, adapters: loading }: EngineQuestions,
+  { health, cacheSize, load, adapters: loading, takesRequestIds = true }: EngineQuestions,
 ): Engine {
   const { urls, firstByteTimeoutMs, idleTimeoutMs } = description
   const addresses = urls.map((url) => openAddress(url, idleTimeoutMs, servers, drained))
@@ -71,6 +71,7 @@ export function openUpstream(
     adapters,
     forget,
     lines,
+    takesRequestIds,
     firstByte: deadlines(firstByteTimeoutMs),
     callFailed: events.callFailed,
   }

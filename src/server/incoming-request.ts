@@ -192,6 +192,6 @@ export function untraced(requestId: string, headers: RequestHeaders): RequestTra
     const value = headers[name]
     return value !== undefined && PASSED_ON.test(value) ? `${name}: ${value}\r\n` : ''
   })
-  const call = { lines: `x-request-id: ${requestId}\r\n${passedOn.join('')}`, ended() {}, failed() {} }
-  return { engineCall: () => call }
+  const call = { lines: passedOn.join(''), ended() {}, failed() {} }
+  return { requestId, engineCall: () => call }
 }

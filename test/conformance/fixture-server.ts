@@ -23,6 +23,8 @@ export interface FixtureServer {
   readonly url: string
   /** Sets the next requests, in this order. */
   expect(calls: readonly FixtureCall[], folder: URL): void
+  /** The ids of the requests that came since. */
+  readonly requestIds: readonly unknown[]
   /** Throws if a request was wrong or missing. */
   verify(): void
   close(): Promise<void>
@@ -32,6 +34,7 @@ export async function fixtureServer(): Promise<FixtureServer> {
   let pending: FixtureCall[] = []
   let files: URL
   let problem: unknown
+  const requestIds: unknown[] = []
 
   const server = createServer((request, response) => {
     if (request.method === 'GET') response.writeHead(200).end('{}')
@@ -42,6 +45,7 @@ export async function fixtureServer(): Promise<FixtureServer> {
     try {
       const call = pending.shift()
       assert.ok(call, `unexpected request to ${request.url}`)
+      requestIds.push(request.headers['x-request-id'])
       const { form, json } = await read(request)
       assert.deepEqual(
         { path: request.url, form, request: json },
@@ -63,7 +67,9 @@ export async function fixtureServer(): Promise<FixtureServer> {
       pending = [...calls]
       files = folder
       problem = undefined
+      requestIds.length = 0
     },
+    requestIds,
     verify() {
       if (problem) throw problem
       assert.deepEqual(pending, [], 'calls that did not come')

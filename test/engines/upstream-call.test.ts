@@ -142,6 +142,7 @@ function stage(plan: readonly Behaviour[]): Staged {
       adapters: undefined,
       forget: (address) => forgotten.push(addresses.indexOf(address)),
       lines: 'authorization: Bearer key\r\n',
+      takesRequestIds: true,
       firstByte: deadlines(DEADLINE_MS, () => timeMs),
       callFailed: (url, reason) => failures.push([url, reason]),
     },

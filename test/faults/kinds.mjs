@@ -1,6 +1,13 @@
 /** Faults in what Weir knows about each kind of engine, and in how it judges their counts. */
 export default [
   {
+    name: 'kinds-request-ids-that-the-server-refuses',
+    file: 'src/engines/dialects/request-ids.ts',
+    find: "kind !== 'llamacpp_python'",
+    replace: "kind !== 'embedded'",
+    tests: ['conformance/dialects'],
+  },
+  {
     name: 'kinds-refused-parameter-is-forwarded',
     file: 'src/inference/request/parameters.ts',
     find: "model.supportedParameters.includes(name) && support[name] !== 'refused'",

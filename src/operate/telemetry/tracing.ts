@@ -94,7 +94,8 @@ export function openTracing(
       if (!span.isRecording()) {
         // Nothing is recorded, and the engine learns that.
         exchange.trace = {
-          engineCall: () => ({ lines: engineLines(exchange.requestId, context), ended() {}, failed() {} }),
+          requestId: exchange.requestId,
+          engineCall: () => ({ lines: engineLines(context), ended() {}, failed() {} }),
         }
         return
       }
@@ -129,6 +130,7 @@ export function openTracing(
 /** Records each attempt to call an engine, whose own span becomes a child of it. */
 function callsOf(tracer: Tracer, exchange: Exchange, parent: Context, operation: string): RequestTrace {
   return {
+    requestId: exchange.requestId,
     engineCall(url): EngineCallTrace {
       const span = tracer.startSpan(
         nameOf(operation, exchange),
@@ -143,7 +145,7 @@ function callsOf(tracer: Tracer, exchange: Exchange, parent: Context, operation:
         parent,
       )
       return {
-        lines: engineLines(exchange.requestId, trace.setSpan(parent, span)),
+        lines: engineLines(trace.setSpan(parent, span)),
         ended(status) {
           span.setAttribute('http.response.status_code', status)
           if (status >= 400) fail(span, String(status))
@@ -223,8 +225,8 @@ function modelOf({ notes: { model } }: Exchange): Attributes {
   return typeof model === 'string' ? { 'gen_ai.request.model': model } : {}
 }
 
-function engineLines(requestId: string, context: Context): string {
-  const headers: Record<string, string> = { 'x-request-id': requestId }
+function engineLines(context: Context): string {
+  const headers: Record<string, string> = {}
   propagator.inject(context, headers, defaultTextMapSetter)
   return Object.entries(headers)
     .map(([name, value]) => `${name}: ${value}\r\n`)
