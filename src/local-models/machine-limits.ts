@@ -6,10 +6,9 @@ export interface Machine {
   readonly memoryBytes: number
 }
 
-/** A container may have less memory than its machine. */
+/** A container may have less memory than its machine; 0 means that it is not limited. */
 export function thisMachine(): Machine {
-  const limit = process.constrainedMemory()
-  return { cores: availableParallelism(), memoryBytes: limit > 0 ? Math.min(limit, totalmem()) : totalmem() }
+  return { cores: availableParallelism(), memoryBytes: Math.min(process.constrainedMemory() || Infinity, totalmem()) }
 }
 
 /** How the engine hosts are set up on this machine. */

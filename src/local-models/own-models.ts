@@ -70,5 +70,5 @@ export function keptEntries(modelsDirectory: string): readonly OwnEntry[] {
 
 export function keepEntries(modelsDirectory: string, entries: readonly OwnEntry[]): void {
   mkdirSync(modelsDirectory, { recursive: true })
-  writeFileSync(pathIn(modelsDirectory), `${JSON.stringify(entries, null, 2)}\n`, { flush: true })
+  writeFileSync(pathIn(modelsDirectory), JSON.stringify(entries), { flush: true })
 }

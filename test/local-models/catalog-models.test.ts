@@ -30,6 +30,13 @@ describe('a model of a catalog that the service runs itself', () => {
     t.after(() => rmSync(folder, { recursive: true }))
     const file = join(folder, 'own.gguf')
     assert.equal(engineProblem(embedded(`gguf-embedding@512:${file}`)), `there is no file ${file}`)
+    const shards = `gguf-chat@512:${join(folder, 'split-00001-of-00003.gguf')}`
+    for (const shard of ['00001', '00002', '00003']) {
+      const path = join(folder, `split-${shard}-of-00003.gguf`)
+      assert.equal(engineProblem(embedded(shards)), `there is no file ${path}`)
+      writeFileSync(path, '')
+    }
+    assert.equal(engineProblem(embedded(shards)), undefined)
     writeFileSync(file, '')
     assert.doesNotMatch(engineProblem(embedded(`gguf-embedding@512:${file}`)) ?? '', /there is no file/)
   })

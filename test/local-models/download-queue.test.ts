@@ -71,6 +71,19 @@ describe('the downloads of a service', () => {
     assert.deepEqual(started, ['a', 'b', 'a', 'b'])
   })
 
+  it('that fail again after they were asked for are tried 30 s after that', async (t) => {
+    const { queue, end, now } = stage(t)
+    queue.add('a', listed)
+    await end('a', 'failed')
+    t.mock.timers.tick(29_000)
+    queue.add('a', asked)
+    await end('a', 'failed')
+    t.mock.timers.tick(29_999)
+    assert.deepEqual(now(), [])
+    t.mock.timers.tick(1)
+    assert.deepEqual(now(), ['a'])
+  })
+
   it('stop when they are dropped, and can be asked for again at once', async (t) => {
     const { queue, now } = stage(t)
     queue.add('a', asked)

@@ -99,17 +99,20 @@ describe('a download', () => {
     assert.equal(await downloaded(t, '', (request, response) => answers.shift()?.(request, response)), 'hello')
   })
 
-  it('is given up after five attempts that received nothing', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] })
-    let requests = 0
+  it('is given up after five attempts that received nothing, with pauses that double', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+    const requestedAt: number[] = []
     const refused = downloaded(t, '', (_request, response) => {
-      requests++
+      requestedAt.push(Date.now())
       response.writeHead(503).end()
     })
-    const ticking = setInterval(() => t.mock.timers.tick(8000), 5)
+    const ticking = setInterval(() => t.mock.timers.tick(500), 5)
     t.after(() => clearInterval(ticking))
     await assert.rejects(refused, /^Error: 127\.0\.0\.1:\d+ answered 503$/)
-    assert.equal(requests, 5)
+    const pauses = requestedAt.slice(1).map((at, index) => at - (requestedAt[index] ?? 0))
+    assert.equal(pauses.length, 4)
+    for (const [index, leastMs] of [500, 1000, 2000, 4000].entries())
+      assert.ok((pauses[index] ?? 0) >= leastMs, `pauses: ${pauses.join(', ')}`)
   })
 
   it('fails at once when the server has no such file', async (t) => {

@@ -1,13 +1,25 @@
 import assert from 'node:assert/strict'
+import { availableParallelism, totalmem } from 'node:os'
 import { describe, it } from 'node:test'
 import { manifest } from '../../packages/local-models/manifest/manifest.ts'
 import type { ManifestModel } from '../../packages/local-models/contract.ts'
-import { admissionLimits, engineLimits } from '../../src/local-models/machine-limits.ts'
+import { admissionLimits, engineLimits, thisMachine } from '../../src/local-models/machine-limits.ts'
 
 const small = { cores: 2, memoryBytes: 4e9 }
 const large = { cores: 64, memoryBytes: 256e9 }
 
 describe('the limits of a machine', () => {
+  it('come from its cores, and from its memory or that of its container if that has less', (t) => {
+    for (const [container, memoryBytes] of [
+      [0, totalmem()],
+      [1, 1],
+      [totalmem() + 1, totalmem()],
+    ] as const) {
+      t.mock.method(process, 'constrainedMemory', () => container)
+      assert.deepEqual(thisMachine(), { cores: availableParallelism(), memoryBytes })
+    }
+  })
+
   it('grow with it, within bounds', () => {
     assert.deepEqual(engineLimits(small), { threads: 2, parallelRequests: 4, memoryBudgetBytes: 2e9 })
     assert.deepEqual(engineLimits(large), { threads: 16, parallelRequests: 8, memoryBudgetBytes: 128e9 })

@@ -417,9 +417,13 @@ describe('model files', () => {
   it('that several models share are gone for all of them', async (t) => {
     const server = await serve(t, { [hubPath('big')]: { content } })
     const one = model([{ sha256, sources: [hub('big')] }])
+    const own = model([{ path: 'test/own.bin' }]).files
     const other = { ...one, catalog: { ...one.catalog, id: 'test/other' } }
-    const files = modelFiles(directory, { models: [one, other], environment: environmentOf(server) })
+    const partly = { ...one, catalog: { ...one.catalog, id: 'test/partly' }, files: [...own, ...one.files] }
+    const apart = { ...one, catalog: { ...one.catalog, id: 'test/apart' }, files: own }
+    const files = modelFiles(directory, { models: [one, other, partly, apart], environment: environmentOf(server) })
     await files.pull('test/model')
+    assert.deepEqual(files.sharing('test/model'), ['test/other', 'test/partly'])
     const freedBytes = content.length
     assert.deepEqual(await files.remove('test/model'), {
       removed: ['test/file-0.bin'],
@@ -535,6 +539,8 @@ describe('model files', () => {
     server.setDelay(0)
     await files.pull('test/model')
     assert.equal(files.stateOf('test/model'), 'present')
+    writeFileSync(join(disk.folder, 'other'), Buffer.alloc(20_000_000))
+    await files.checkSpace('test/model')
   })
 })
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
@@ -90,5 +90,39 @@ describe("npm's configuration", () => {
     writeFileSync(join(prefix, 'etc/npmrc'), '@far:registry=http://prefix.example')
     const { url } = await tarballAddress('@far/engine', '1.0.0', { ...unnamed, PREFIX: prefix })
     assert.equal(url, 'http://prefix.example/@far/engine/-/engine-1.0.0.tgz')
+  })
+  it('is in the home folder and in the folder of the process, of which the nearer one wins', async (t) => {
+    const home = mkdtempSync(join(folder, 'home-'))
+    const project = mkdtempSync(join(folder, 'project-'))
+    const { HOME } = process.env
+    const cwd = process.cwd()
+    t.after(() => {
+      Object.assign(process.env, { HOME })
+      process.chdir(cwd)
+    })
+    Object.assign(process.env, { HOME: home })
+    process.chdir(project)
+    mkdirSync(join(project, 'etc'))
+    writeFileSync(join(project, 'etc/npmrc'), '@global:registry=http://wrong.example')
+    writeFileSync(join(home, '.npmrc'), '@user:registry=http://home.example\n@both:registry=http://home.example')
+    writeFileSync(join(project, '.npmrc'), '@both:registry=http://project.example')
+    const npm_config_registry = 'http://usual.example'
+    const hosts = ['@user/x', '@both/x', '@global/x'].map(
+      async (name) => new URL((await tarballAddress(name, '1.0.0', { npm_config_registry })).url).host,
+    )
+    assert.deepEqual(await Promise.all(hosts), ['home.example', 'project.example', 'usual.example'])
+  })
+
+  it('names the registry that npm itself uses, which is asked once, if nothing else does', async () => {
+    const bin = mkdtempSync(join(folder, 'bin-'))
+    const asked = join(bin, 'asked')
+    writeFileSync(join(bin, 'npm'), `#!/bin/sh\necho "$@" >> ${asked}\necho http://npm.example/\n`, { mode: 0o755 })
+    const missing = join(folder, 'missing')
+    const unset = { PATH: `${bin}:/bin:/usr/bin`, npm_config_globalconfig: missing, npm_config_userconfig: missing }
+    for (const name of ['engine', 'other']) {
+      const { url } = await tarballAddress(name, '1.0.0', unset)
+      assert.equal(url, `http://npm.example/${name}/-/${name}-1.0.0.tgz`)
+    }
+    assert.equal(readFileSync(asked, 'utf8'), 'config get registry\n')
   })
 })

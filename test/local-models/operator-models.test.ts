@@ -8,7 +8,9 @@ import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
 import { findModel, manifest, modelBytes, runtimeBytes } from '../../src/local-models/installed.ts'
 import type { LocalModels } from '../../src/local-models/local-models.ts'
 import { operatorModels } from '../../src/local-models/operator-models.ts'
+import { localModelRoutes } from '../../src/local-models/routes/local-models.ts'
 import { reservedBytes } from '../../src/shared/disk-room.ts'
+import { operatorCalls } from '../support/operator-calls.ts'
 
 const EMBEDDING = 'sentence-transformers/all-minilm-l6-v2'
 const RERANKER = 'weir/minilm-rerank'
@@ -21,12 +23,13 @@ function stage() {
     loaded: [] as { model: string; bytes: number; requests: number }[],
     load: { inFlightRequests: 0, queueDepth: 0 },
     state: 'ready',
+    problem: undefined as string | undefined,
+    freeBytes: 1,
   }
-  const downloads = downloadList(() => 0)
   const removed: string[] = []
   const local = {
     sharing: (slug: string) => [EMBEDDING, RERANKER].filter((it) => it !== slug),
-    stateOf: () => ({ state: set.state, isWaiting: false, receivedBytes: 1, problem: undefined }),
+    stateOf: () => ({ state: set.state, isWaiting: true, receivedBytes: 1, problem: set.problem }),
     memory: async () => ({
       cores: 1,
       memoryBytes: 2 * set.budgetBytes,
@@ -35,7 +38,7 @@ function stage() {
     }),
     async remove(slug: string) {
       removed.push(slug)
-      return { removed: [], alsoGone: [], freedBytes: 0 }
+      return { removed: [], alsoGone: [RERANKER], freedBytes: 7 }
     },
     runtimeState: () => 'downloading',
     pause: (slug: string) => removed.push(`pause ${slug}`),
@@ -48,15 +51,18 @@ function stage() {
       { id: 'no/engine', dedicated: [] },
     ],
   } as unknown as Catalog
+  let now = 0
+  const downloads = downloadList(() => now)
   const models = operatorModels({
     local,
     downloads,
     catalog,
     load: () => new Map([['our/vectors', set.load]]),
-    diskSpace: async () => ({ size: 1, free: 1 }),
+    diskSpace: async () => ({ size: 100_001, free: set.freeBytes }),
     directory: join(tmpdir(), 'weir', '..'),
   })
-  return { set, models, removed, downloads }
+  const call = operatorCalls(localModelRoutes({ localModels: models }))
+  return { set, models, removed, downloads, call, pass: (ms: number) => void (now += ms) }
 }
 
 describe('local models, for the operator', () => {
@@ -108,7 +114,7 @@ describe('local models, for the operator', () => {
     assert.deepEqual(others, {
       host: hostname(),
       directory: tmpdir(),
-      disk: { size: 1, free: 1, reserved: reservedBytes(1) },
+      disk: { size: 100_001, free: 1, reserved: reservedBytes(100_001) },
       runtime: { state: 'downloading', bytes: runtimeBytes, receivedBytes: 7 },
     })
     assert.equal(memory.budgetBytes, set.budgetBytes)
@@ -140,5 +146,81 @@ describe('local models, for the operator', () => {
       await assert.rejects(models.find(slug), { code: 'not_found', param: 'model' })
     const shipped = manifest.find(({ delivery }) => delivery === 'box')?.catalog.id ?? assert.fail()
     await assert.rejects(models.remove(shipped), { code: 'conflict', param: 'model' })
+  })
+})
+
+describe('local models, over the API', () => {
+  it('are listed with their machine', async () => {
+    const { call, set, downloads, pass } = stage()
+    set.loaded = [{ model: EMBEDDING, bytes: 5, requests: 2 }]
+    set.load = { inFlightRequests: 1, queueDepth: 2 }
+    set.problem = 'no route'
+    for (const receivedBytes of [0, 500]) {
+      downloads.progress({ slug: EMBEDDING, receivedBytes, totalBytes: 1000 })
+      pass(1000)
+    }
+    downloads.progress({ slug: RUNTIME_NAME, receivedBytes: 7, totalBytes: 9 })
+    const { object, data, machine } = (await call('listLocalModels')).json
+    assert.deepEqual([object, data.length], ['list', manifest.length])
+    assert.deepEqual(machine, {
+      host: hostname(),
+      directory: tmpdir(),
+      disk: { size_bytes: 100_001, free_bytes: 1, reserved_bytes: Math.round(reservedBytes(100_001)) },
+      memory: {
+        machine_bytes: 20 * needed,
+        budget_bytes: 10 * needed,
+        loaded: [
+          { model: EMBEDDING, bytes: 5, requests: 2, runtime: 'onnx' },
+          { model: 'a/chat', bytes: 10 * needed, requests: 0, runtime: 'llama' },
+        ],
+      },
+      runtime: { state: 'downloading', bytes: runtimeBytes, received_bytes: 7 },
+    })
+    const model = findModel(EMBEDDING) ?? assert.fail()
+    assert.deepEqual(
+      data.find((it: { model: string }) => it.model === EMBEDDING),
+      {
+        model: EMBEDDING,
+        name: model.catalog.name,
+        categories: model.catalog.categories,
+        license: model.license,
+        catalog_models: ['our/vectors'],
+        shipped: false,
+        state: 'ready',
+        waiting: true,
+        bytes: modelBytes(model),
+        received_bytes: 1,
+        bytes_per_second: 250,
+        problem: 'no route',
+        shared_with: [RERANKER],
+        memory: { needed_bytes: needed, available_bytes: 10 * needed, fits: 'now', loaded: true },
+        requests: 3,
+      },
+    )
+    const shipped = data.filter((it: { shipped: boolean }) => it.shipped).map((it: { model: string }) => it.model)
+    assert.deepEqual(
+      shipped,
+      manifest.filter(({ delivery }) => delivery === 'box').map(({ catalog }) => catalog.id),
+    )
+  })
+
+  it('are downloaded, paused and removed on record', async () => {
+    const { call, set, removed } = stage()
+    set.state = 'downloading'
+    const order = async (id: string) => call(id, { body: { model: 'minilm' } })
+    const state = { model: EMBEDDING, state: 'downloading', received_bytes: 1 }
+    for (const id of ['pullModel', 'pauseModel']) {
+      const { json, recorded } = await order(id)
+      assert.deepEqual([json.model, json.problem], [EMBEDDING, null])
+      assert.deepEqual(recorded, { action: id, subject: '', body: { model: 'minilm' }, state })
+    }
+    const { json, recorded } = await order('removeModel')
+    assert.deepEqual(json, { model: EMBEDDING, freed_bytes: 7, also_gone: [RERANKER] })
+    assert.deepEqual(recorded, { action: 'removeModel', subject: '', body: { model: 'minilm' }, state })
+    assert.deepEqual(removed, [`pause ${EMBEDDING}`, EMBEDDING])
+    await assert.rejects(call('pullModel', { body: { model: RERANKER } }), { code: 'conflict' })
+    for (const model of ['', 'x'.repeat(201)])
+      await assert.rejects(call('pullModel', { body: { model } }), { code: 'invalid_value' })
+    await assert.rejects(call('pullModel', { body: { model: 'x'.repeat(200) } }), { code: 'not_found' })
   })
 })

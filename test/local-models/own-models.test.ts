@@ -10,6 +10,8 @@ import { CONTEXT, smallEncoder } from '../../packages/local-models/test/small-en
 import { loadConfig } from '../../src/config.ts'
 import { engineProblem } from '../../src/local-models/catalog-models.ts'
 import { engineLimits, thisMachine } from '../../src/local-models/machine-limits.ts'
+import { keepEntries, keptEntries, ownEntry } from '../../src/local-models/own-models.ts'
+import { manifest } from '../../src/local-models/installed.ts'
 import { commandLine } from '../support/command-line.ts'
 import { fileServer, type FileServer, type ServedFile } from './file-server.ts'
 
@@ -21,7 +23,7 @@ interface Added {
 const encoder = smallEncoder(['a', 'river'], 'embedding')
 const reranker = smallEncoder(['a', 'river'], 'ranking')
 /** The head of a large chat model: it has no weights, but says how large its cache would be. */
-const chatHead = (context: number): Buffer =>
+const chatHead = (context: number, layers = 64): Buffer =>
   ggufFile(
     {
       'general.architecture': 'llama',
@@ -29,7 +31,7 @@ const chatHead = (context: number): Buffer =>
       'llama.context_length': context,
       'llama.embedding_length': 4096,
       'llama.feed_forward_length': 4096,
-      'llama.block_count': 64,
+      'llama.block_count': layers,
       'llama.attention.head_count': 32,
       'llama.attention.head_count_kv': 32,
       'llama.attention.layer_norm_rms_epsilon': { float: 1e-5 },
@@ -98,6 +100,53 @@ describe('a model of your own', () => {
     assert.equal(parse(stdout).models.length, 1)
     rmSync(file)
     assert.equal(engineProblem(model?.serverless?.engine), `there is no file ${file}`)
+  })
+
+  it('has an entry for its kind, with as much context as it was trained for, or as is asked for', async () => {
+    const supported = (kind: string) =>
+      manifest.find(({ loader }) => loader === kind)?.catalog.supported_parameters ?? assert.fail(kind)
+    const { parallelRequests } = engineLimits(thisMachine())
+    const file = written('kinds.gguf', chatHead(200))
+    assert.deepEqual(await ownEntry(file, 'a/chat', 200), {
+      id: 'a/chat',
+      name: 'Acme Chat',
+      categories: ['llm'],
+      context_length: 200,
+      supported_parameters: supported('gguf-chat'),
+      pricing: { input_per_million: '0', output_per_million: '0' },
+      serverless: {
+        engine: { kind: 'embedded', file },
+        limits: {
+          token_budget: parallelRequests * 200,
+          max_concurrent_requests: parallelRequests,
+          max_queue_depth: 16 * parallelRequests,
+          max_wait_ms: 120_000,
+        },
+      },
+    })
+    await assert.rejects(ownEntry(file, 'a/chat', 201), {
+      message: 'The model was trained for a context of 200 tokens; give less with --context.',
+    })
+    const entryOf = async (content: Buffer) =>
+      (await ownEntry(written('kinds.gguf', content), 'a/x')) as unknown as Record<string, unknown>
+    assert.equal((await entryOf(chatHead(8193, 1)))['context_length'], 8192)
+    assert.equal((await entryOf(chatHead(8191, 1)))['context_length'], 8191)
+    const { name: _name, ...ranking } = await entryOf(reranker)
+    assert.partialDeepStrictEqual(ranking, {
+      categories: ['reranker'],
+      rerank_schema: 'documents',
+      pricing: { input_per_million: '0' },
+    })
+    assert.deepEqual((await entryOf(encoder))['rerank_schema'], undefined)
+    await assert.rejects(ownEntry('relative.gguf', 'a/x'))
+  })
+
+  it('is kept beside the models', () => {
+    const models = join(dataOf('kept'), 'models')
+    assert.deepEqual(keptEntries(models), [])
+    const entry = { id: 'a/x', serverless: { engine: { kind: 'embedded', file: '/x.gguf' }, limits: {} } } as const
+    keepEntries(models, [entry])
+    assert.deepEqual(keptEntries(models), [entry])
   })
 
   it('is refused with figures if the memory cannot hold it', async () => {

@@ -28,7 +28,7 @@ describe("pip's configuration", () => {
 
   it('is overridden by the file that PIP_CONFIG_FILE names', async () => {
     const path = join(home, 'other.conf')
-    await writeFile(path, '[global]\nindex_url = https://other.example/simple/\n')
+    await writeFile(path, '[global]\nindex-url = https://first.example/\nindex_url = https://other.example/simple/\n')
     const { url, headers } = await packageIndex({ HOME: home, PIP_CONFIG_FILE: path })
     assert.deepEqual({ url, headers }, { url: 'https://other.example/simple/', headers: {} })
   })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -9,7 +10,9 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pullInChild } from '../../src/local-models/files/pull-in-child.ts'
+import type { PullProgress } from '../../src/local-models/files/model-files.ts'
 import { eventually } from '../support/waiting.ts'
+import { fileServer } from './file-server.ts'
 
 /** A busy machine may take long to start a process. */
 const CHILD_STARTS_MS_MAX = 60_000
@@ -42,6 +45,24 @@ describe('fetching a model in a child process', () => {
 
   it('resolves at once if nothing is missing', async () => {
     await pull('weir/starter-image')
+  })
+
+  it('reports its progress until the model is there', async (t) => {
+    const content = Buffer.from('weights')
+    const headers = { 'x-linked-etag': createHash('sha256').update(content).digest('hex') }
+    const folder = '/Xenova/bge-small-en-v1.5/resolve/main'
+    const hub = await fileServer({
+      [`${folder}/tokenizer.json`]: { content, headers },
+      [`${folder}/onnx/model_quantized.onnx`]: { content, headers },
+    })
+    t.after(() => hub.close())
+    const seen: PullProgress[] = []
+    await pullInChild(
+      { directory, slug: 'baai/bge-small-en-v1.5', environment: { ...process.env, HF_ENDPOINT: hub.url } },
+      { onProgress: (progress) => seen.push(progress), signal: new AbortController().signal },
+    )
+    const { slug, receivedBytes, totalBytes } = seen.at(-1) ?? assert.fail('no progress')
+    assert.deepEqual([slug, receivedBytes], ['baai/bge-small-en-v1.5', totalBytes])
   })
 
   it('reports why the model could not be fetched', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -174,6 +174,7 @@ describe('the runtime of local models', () => {
   it('is fetched as the lock file pins it, for this machine only, and leaves nothing else', async () => {
     const files = runtime()
     assert.equal(files.stateOf(), 'missing')
+    assert.partialDeepStrictEqual(process.report, { excludeNetwork: true }, 'no name of a peer was resolved')
     const seen: number[] = []
     await files.pull({
       onProgress({ slug, receivedBytes, totalBytes }) {
@@ -228,7 +229,11 @@ describe('the runtime of local models', () => {
     const downloads = join(installation, 'packages/local-models/.fetching/downloads')
     const large = join(downloads, '@scope+large-1.0.0.tgz')
     writeFileSync(large, served['/@scope/large/-/large-1.0.0.tgz']!.content.subarray(0, 100))
-    assert.equal(runtime().stateOf(), 'arriving')
+    writeFileSync(join(downloads, 'complete.tgz'), '')
+    utimesSync(join(downloads, 'complete.tgz'), 0, 0)
+    assert.equal(runtime().stateOf(), 'arriving', 'one of them is being written')
+    utimesSync(large, 0, 0)
+    assert.equal(runtime().stateOf(), 'missing')
     served[path] = engine
     registry.requests.length = 0
     await runtime().pull()

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ describe('the supervisor', () => {
   const supervise = (t: TestContext): EngineSupervisor => {
     const supervisor = engineSupervisor({
       hostProgram,
-      socketDirectory: directory,
+      socketDirectory: join(directory, 'sockets'),
       modelsDirectory: directory,
       ...limits,
       log: ({ message }) => lines.push(message),
@@ -77,6 +77,7 @@ describe('the supervisor', () => {
     assert.deepEqual(await Promise.all([supervisor.socket('onnx'), supervisor.socket('onnx')]), [path, path])
     assert.equal(processesNaming(path).length, 1)
     assert.ok(lines.includes('onnx engine ready'))
+    assert.equal(statSync(join(directory, 'sockets')).mode & 0o777, 0o700, 'others of the machine cannot connect')
     await supervisor.stop()
     assert.deepEqual(processesNaming(path), [])
     assert.ok(!existsSync(path))

@@ -1,7 +1,7 @@
 import { createWriteStream, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
+import timers from 'node:timers/promises'
 import { EnvHttpProxyAgent, interceptors, request, type Dispatcher } from 'undici'
 import { backoffMs } from '../../shared/backoff.ts'
 
@@ -67,7 +67,7 @@ export async function download(options: DownloadOptions): Promise<void> {
       if ((await sizeOf(options.partPath)) > before) attempt = 0
       if (attempt >= MAX_ATTEMPTS || isUnreachable(error)) throw error
       const pauseMs = backoffMs(attempt, FIRST_RETRY_MS, Infinity)
-      await sleep(pauseMs, undefined, options.signal ? { signal: options.signal } : {})
+      await timers.setTimeout(pauseMs, undefined, options.signal ? { signal: options.signal } : {})
     }
   }
 }
