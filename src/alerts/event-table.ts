@@ -1,38 +1,26 @@
-import { Type, type Static, type TObject, type TProperties } from 'typebox'
+import { Type, type Static, type TProperties } from 'typebox'
 
 /** What operators can be notified of. */
 
-const time = (description: string) => Type.String({ format: 'date-time', maxLength: 30, description })
-const amount = (description: string) => Type.String({ maxLength: 40, description: `${description}, in AUD` })
-const name = (description: string) => Type.String({ maxLength: 2048, description })
+const text = Type.String()
+const textOrNull = Type.Union([text, Type.Null()])
 
-const workspace = { workspace: name('The name of the workspace') }
-const key = {
-  ...workspace,
-  key_id: name('The id of the key'),
-  key_name: Type.Union([name('What the key is for'), Type.Null()]),
-  key_ending: Type.Union([name('The last four characters of the key'), Type.Null()]),
-}
-const spend = {
-  period: name('The month in Sydney, such as 2026-11, or the day, such as 2026-11-18'),
-  limit: amount('The spend limit of the period, excluding GST'),
-  spent: amount('What was spent in the period when it was noticed, excluding GST'),
-}
-const percent = Type.Integer({ description: 'The share of the limit that was reached' })
+const workspace = { workspace: text }
+const key = { ...workspace, key_id: text, key_name: textOrNull, key_ending: textOrNull }
+/** `period`: the month in Sydney, such as 2026-11, or the day, such as 2026-11-18. Amounts are in AUD, excluding GST. */
+const spend = { period: text, limit: text, spent: text }
+const percent = Type.Integer()
+/** `total`: in AUD, including GST. */
 const invoice = {
   ...workspace,
-  number: name('The number of the document'),
+  number: text,
   kind: Type.Enum(['tax_invoice', 'adjustment_note']),
-  period: name('The month that it is for'),
-  total: amount('The total, including GST'),
-  due: Type.Union([name('The day on which it is due'), Type.Null()]),
+  period: text,
+  total: text,
+  due: textOrNull,
 }
-const engine = { url: name('The address of the engine'), lanes: Type.Array(name('A lane that it serves')) }
-const lane = {
-  lane: name('The lane, which is one deployment of a model'),
-  queue_depth: Type.Integer({ description: 'How many requests wait' }),
-  max_queue_depth: Type.Integer({ description: 'How many may wait' }),
-}
+const engine = { url: text, lanes: Type.Array(text) }
+const lane = { lane: text, queue_depth: Type.Integer(), max_queue_depth: Type.Integer() }
 
 const event = <Fields extends TProperties>(summary: string, fields: Fields) => ({ summary, data: Type.Object(fields) })
 
@@ -45,7 +33,8 @@ export const eventTable = {
   'spend.limit_reached': event('A workspace has spent its limit. Once for each limit and month.', {
     ...workspace,
     ...spend,
-    is_soft: Type.Boolean({ description: 'Requests are not refused' }),
+    /** Requests are not refused. */
+    is_soft: Type.Boolean(),
   }),
   'key.spend_threshold_reached': event(
     'A key has spent this share of its limit for a day or a month. Once for each share and period.',
@@ -62,26 +51,26 @@ export const eventTable = {
   'invoice.issued': event('A tax invoice or an adjustment note was issued.', invoice),
   'invoice.paid': event('A payment was recorded after which nothing is owed on an invoice.', {
     ...workspace,
-    number: invoice.number,
-    paid_on: name('The day of the payment'),
+    number: text,
+    paid_on: text,
   }),
   'invoice.overdue': event('The due day of an invoice has passed, and an amount is still owed.', {
     ...workspace,
-    number: invoice.number,
-    due: name('The day on which it was due'),
+    number: text,
+    due: text,
   }),
   'key.created': event('A key was created.', {
     ...key,
-    expires_at: Type.Union([time('From then on it is refused'), Type.Null()]),
+    expires_at: textOrNull,
   }),
   'key.revoked': event('A key was revoked.', key),
   'key.expiring': event('A key expires in less than seven days.', {
     ...key,
-    expires_at: time('From then on it is refused'),
+    expires_at: text,
   }),
-  'download.finished': event('A model was downloaded to this machine.', { model: name('The slug of the model') }),
+  'download.finished': event('A model was downloaded to this machine.', { model: text }),
   'webhook.test': event('An operator has asked for a test. Every endpoint receives it, whatever it subscribes to.', {
-    endpoint: name('The endpoint that is tested'),
+    endpoint: text,
   }),
 }
 
@@ -91,8 +80,3 @@ export const eventTypes = Object.keys(eventTable) as readonly EventType[]
 /** The fields that are added when an event is dispatched. */
 type Looked = 'workspace' | 'key_id' | 'key_name' | 'key_ending'
 export type EventData<Type extends EventType> = Omit<Static<(typeof eventTable)[Type]['data']>, Looked>
-
-/** The schema of what is sent. */
-export function bodySchema(type: EventType): TObject {
-  return Type.Object({ type: Type.Literal(type), timestamp: time('When it happened'), data: eventTable[type].data })
-}

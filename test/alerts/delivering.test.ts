@@ -7,9 +7,7 @@ import { openAlerts, type Alerts } from '../../src/alerts/alerts.ts'
 import { openDispatcher } from '../../src/alerts/dispatch.ts'
 import { openDelivering, type Delivering } from '../../src/alerts/delivering.ts'
 import type { AlertSettings, WebhookEndpoint } from '../../src/alerts/endpoints.ts'
-import { bodySchema } from '../../src/alerts/event-table.ts'
 import { alertEvent, deliveryId, type AlertEvent } from '../../src/alerts/events.ts'
-import { Check } from 'typebox/value'
 import { webhookSchedule } from '../../src/alerts/webhook.ts'
 import type { AlarmClock } from '../../src/shared/clock.ts'
 import type { SmtpServer } from '../../src/shared/smtp-server.ts'
@@ -117,7 +115,6 @@ describe('an event', () => {
       timestamp: new Date(books.now).toISOString(),
       data: { workspace: 'acme', number: 'INV-1', due: '2026-11-01' },
     })
-    assert.ok(Check(bodySchema('invoice.overdue'), sent.event))
   })
 
   it('is tried ten times over three days, as Standard Webhooks suggests, and can be replayed under its id', async () => {
@@ -222,6 +219,8 @@ describe('operators', () => {
     const last = await alerts.page({ limit: 2, before: first.next ?? '' })
     assert.deepEqual([first.data.length, last.data.length, last.next], [2, 1, null])
     assert.equal(new Set([...first.data, ...last.data].map(({ id }) => id)).size, 3)
+    const sent = new Map(receiver.received.map(({ id, body }) => [id, body]))
+    for (const { event_id: id, body } of first.data) assert.equal(body, sent.get(id))
   })
 })
 
@@ -254,8 +253,9 @@ describe('the e-mail of an event', () => {
     const to = 'ops@example.com'
     const place = { name: `mailto:${to}`, url: `mailto:${to}`, recipient: to, events: undefined, workspace: undefined }
     await books.store.addEvents([downloaded('meta/llama')])
-    await deliveringTo([{ kind: 'email', ...place }], smtp)
+    await deliveringTo([hook(), { kind: 'email', ...place }], smtp)
     assert.equal(mails.length, 1)
+    assert.deepEqual(sentModels(), ['meta/llama'])
     for (const part of [
       'To: ops@example.com',
       'Subject: Weir: download.finished (meta/llama)',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { openWatch, type Watch, type WatchParts } from '../../src/alerts/watch.ts'
-import { bodySchema, type EventType } from '../../src/alerts/event-table.ts'
+import { eventTable, type EventType } from '../../src/alerts/event-table.ts'
 import { bodyOf } from '../../src/alerts/events.ts'
 import { expiringKeys, newlyOverdue, workspaceSpend } from '../../src/compose/alert-sources.ts'
 import { parseAud } from '../../src/shared/money/money.ts'
@@ -53,9 +53,11 @@ async function news(): Promise<readonly (readonly [EventType, Readonly<Record<st
     books.now,
   )
   return events.map((event) => {
-    const body = JSON.parse(bodyOf(event)) as { data: Readonly<Record<string, unknown>> }
-    assert.ok(Check(bodySchema(event.type), body), JSON.stringify(body))
-    return [event.type, body.data]
+    const { data } = JSON.parse(bodyOf(event)) as { data: Readonly<Record<string, unknown>> }
+    const schema = eventTable[event.type].data
+    assert.ok(Check(schema, data), JSON.stringify(data))
+    assert.deepEqual(Object.keys(data).toSorted(), Object.keys(schema.properties).toSorted())
+    return [event.type, data]
   })
 }
 

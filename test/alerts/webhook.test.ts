@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, it, mock } from 'node:test'
 import { ReceiverGone, webhookDelivery, type WebhookDelivery } from '../../src/alerts/webhook.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
+import { within } from '../support/waiting.ts'
 import { WEBHOOK_SECRET, webhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
 /** One attempt to send an event, to a real server on this machine. */
@@ -64,11 +65,16 @@ describe('a webhook', () => {
     timeout.mock.restore()
   })
 
-  it('does not wait for an answer that never ends', async () => {
-    const server = createServer((_, response) => void response.writeHead(200).write('…'))
+  it('does not wait for an answer that never ends, and hangs up', async () => {
+    const hungUp = Promise.withResolvers<void>()
+    const server = createServer((_, response) => {
+      response.on('close', hungUp.resolve)
+      response.writeHead(200).write('…')
+    })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     await webhookTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`).deliver(delivery)
+    await within(10_000, 'the connection ends', hungUp.promise)
     server.closeAllConnections()
     server.close()
   })

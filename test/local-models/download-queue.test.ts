@@ -44,6 +44,12 @@ describe('the downloads of a service', () => {
     assert.equal(queue.has('a'), false)
   })
 
+  it('run once, however often they are asked for', (t) => {
+    const { queue, started } = stage(t)
+    for (const name of ['x', 'x', 'a', 'a']) queue.add(name, name === 'x' ? asked : listed)
+    assert.deepEqual(started, ['x', 'a'])
+  })
+
   it('begin with what every model needs, alone', async (t) => {
     const { queue, end, now } = stage(t)
     queue.add(RUNTIME_NAME, listed)

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { tarMemberBytes } from '../../src/local-models/files/tar-member.ts'
 
 const LONG = `package/${'long-folder-name/'.repeat(12)}model.bin`
@@ -53,6 +54,10 @@ describe('a member of a package', () => {
         await member(file, 'package/missing')
       }, `${length} bytes`)
     }
+    const changed = gunzipSync(whole)
+    changed.write('x', 0)
+    writeFileSync(file, gzipSync(changed))
+    await assert.rejects(member(file, LONG), /checksum/i, 'the head of another member is damaged')
     writeFileSync(file, randomBytes(5000))
     await assert.rejects(member(file, 'package/a.bin'))
     rmSync(file)

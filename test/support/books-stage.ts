@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { stringify } from 'yaml'
+import { webhooks } from '../../src/alerts/commands/webhooks.ts'
 import { commandActor, type Command } from '../../src/cli/command.ts'
 import { invoice } from '../../src/billing/invoices/commands/invoice.ts'
 import { keys } from '../../src/workspaces/keys/commands/keys.ts'
@@ -16,7 +17,16 @@ import { testBooks, type TestBooks } from './books.ts'
 import { printed, type Printed } from './printed.ts'
 import { modelEntry } from './weir.ts'
 
-const commands: Readonly<Record<string, Command>> = { invoice, keys, prices, reconcile, simulate, usage, workspaces }
+const commands: Readonly<Record<string, Command>> = {
+  invoice,
+  keys,
+  prices,
+  reconcile,
+  simulate,
+  usage,
+  webhooks,
+  workspaces,
+}
 /** 15 March 2025, 12:30 in Sydney. */
 export const MARCH = Date.UTC(2025, 2, 15, 1, 30)
 export const SLUG = 'meta/test-8b'
@@ -37,7 +47,8 @@ export interface BooksStage {
   audit(limit: number): Promise<readonly unknown[]>
 }
 
-export async function booksStage(t: TestContext): Promise<BooksStage> {
+/** `more`: settings of weir.yaml besides the seller and the models. */
+export async function booksStage(t: TestContext, more: object = {}): Promise<BooksStage> {
   const books = await testBooks(MARCH)
   t.after(() => books.close())
   const { dataDir } = books
@@ -50,7 +61,7 @@ export async function booksStage(t: TestContext): Promise<BooksStage> {
     supported_parameters: ['size', 'quality'],
     pricing: { per_image: '0.04' },
   })
-  writeFileSync(config, stringify({ seller, models: [modelEntry(['http://127.0.0.1:9/v1']), images] }))
+  writeFileSync(config, stringify({ seller, models: [modelEntry(['http://127.0.0.1:9/v1']), images], ...more }))
   const run: BooksStage['run'] = (line) => {
     const [name = '', ...args] = Array.from(line.matchAll(/"([^"]*)"|\S+/g), ([word, quoted]) => quoted ?? word)
     const command = commands[name]

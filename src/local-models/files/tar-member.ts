@@ -8,7 +8,7 @@ export async function* tarMemberBytes(tarballPath: string, memberPath: string): 
   let member: ReadEntry | undefined
   const parser = new Parser({
     strict: true,
-    filter: (path) => path === memberPath && member === undefined,
+    filter: (path) => path === memberPath,
     onReadEntry(entry) {
       member = entry
       found.resolve(entry)
