@@ -30,14 +30,18 @@ export interface Visitor {
 export async function consoleStage(
   config: { readonly models?: readonly object[] } & Record<string, unknown> = {},
 ): Promise<ConsoleStage> {
-  const engine = await scriptedEngine()
-  const speech = await speechEngine()
-  const weir = await startWeir({
+  // A part that does not start ends those before it: left open, they would keep the test file from ending.
+  await using starting = new AsyncDisposableStack()
+  const engine = starting.adopt(await scriptedEngine(), (it) => it.close())
+  const speech = starting.adopt(await speechEngine(), (it) => it.close())
+  const service = startWeir({
     rate_limit: { requests_per_minute: 100_000, unauthenticated_per_minute: 10_000 },
     ...config,
     models: [...everyCategory(engine, speech), ...(config.models ?? [])],
   })
-  const browser = await openBrowser()
+  const weir = starting.adopt(await service, (it) => it.stop())
+  const browser = starting.adopt(await openBrowser(), (it) => it.close())
+  const started = starting.move()
 
   return {
     weir,
@@ -64,12 +68,7 @@ export async function consoleStage(
       await signIn(context, weir.adminUrl, { token: weir.operatorToken })
       return { context, page, go }
     },
-    async stop() {
-      await browser.close()
-      await weir.stop()
-      await engine.close()
-      await speech.close()
-    },
+    stop: () => started.disposeAsync(),
   }
 }
 

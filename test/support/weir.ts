@@ -66,12 +66,14 @@ export function modelEntry(urls: readonly string[], changes: object = {}): objec
   }
 }
 
+const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true })
+
 /** A test file fails if it ends without having stopped every service, which removes its folder. */
 const folders = new Set<string>()
 process.once('exit', () => {
   for (const folder of folders) {
     if (!existsSync(folder)) continue
-    rmSync(folder, { recursive: true, force: true })
+    removeFolder(folder)
     process.stderr.write(`A test left ${folder} behind: it did not call stop().\n`)
     process.exitCode = 1
   }
@@ -90,7 +92,8 @@ export async function startWeir(
   variables: NodeJS.ProcessEnv = {},
   { disk = tmpdir(), reloadsAtOnce = false }: StartOptions = {},
 ): Promise<TestWeir> {
-  const folder = mkdtempSync(join(disk, 'weir-test-'))
+  using starting = new DisposableStack()
+  const folder = starting.adopt(mkdtempSync(join(disk, 'weir-test-')), removeFolder)
   folders.add(folder)
   const configFile = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')
@@ -102,6 +105,8 @@ export async function startWeir(
   const service = await startService(
     reloadsAtOnce ? { ...loaded, catalog: { ...loaded.catalog, file: undefined } } : loaded,
   )
+  // Its stop() removes the folder now.
+  starting.move()
   const base = `${service.url}/api/v1`
   const key = service.firstKey ?? ''
 
@@ -141,7 +146,7 @@ export async function startWeir(
     async stop() {
       // A request that never ends would keep it from stopping, and the test from failing.
       await within(60_000, 'the service stops', service.stop())
-      rmSync(folder, { recursive: true, force: true })
+      removeFolder(folder)
     },
   }
 }
