@@ -114,8 +114,11 @@ async function readFailure(response: Response, isOnRecord: boolean): Promise<Fai
     message = `The service answered with status ${response.status}.`,
     param,
   } = body?.error ?? {}
-  const requestId = isOnRecord ? (response.headers.get('x-request-id') ?? undefined) : undefined
-  return new Failure(response.status, code, message, param ?? undefined, requestId)
+  const id = response.headers.get('x-request-id') ?? undefined
+  if (isOnRecord) return new Failure(response.status, code, message, param ?? undefined, id)
+  const forTheLog =
+    response.status < 500 || id === undefined ? '' : ` Its request id, for the log of the service: ${id}`
+  return new Failure(response.status, code, message + forTheLog, param ?? undefined)
 }
 
 export function addressOf(template: string, { path = {}, query = {} }: AnyRequest): string {

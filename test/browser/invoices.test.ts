@@ -215,6 +215,30 @@ describe('the drafts of a month', () => {
     assert.deepEqual(page.problems, [])
     await context.close()
   })
+
+  it('name the request id if the service fails to make or to issue them', async () => {
+    await useLastMonth(stage.weir, 'drafts-d')
+    const { page, context, go } = await stage.operator()
+    const fault = {
+      status: 500,
+      headers: { 'x-request-id': '0mrequest' },
+      json: { error: { code: 'internal_error', message: 'Something went wrong.', param: null } },
+    }
+    const answered = await stage.weir.admin('GET', '/admin/v1/invoices')
+    assert.match(answered.headers.get('x-request-id') ?? '', /^\w+$/, 'as every answer has it')
+    const address = '**/admin/v1/invoices/drafts*'
+    await page.route(address, (route) => route.fulfill(fault))
+    await go('/invoices/drafts')
+    await page.getByRole('alert').getByText('Its request id, for the log of the service: 0mrequest').waitFor()
+    await page.unroute(address)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('button', { name: /^Issue \d+ invoice/ }).click()
+    await page.route('**/admin/v1/invoices/drafts/issue', (route) => route.fulfill(fault))
+    await page.getByRole('dialog').getByRole('button', { name: 'Issue' }).click()
+    await page.getByRole('alert').getByText('0mrequest').first().waitFor()
+    await assertAccessible(page)
+    await context.close()
+  })
 })
 
 describe('an invoice in the console', () => {
