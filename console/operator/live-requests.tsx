@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { useData } from '../shared/data.ts'
-import { brief, clock, date, milliseconds, picoAud, sydneyDate, time } from '../shared/format.ts'
+import { brief, clock, date, milliseconds, sydneyDate, time } from '../shared/format.ts'
 import { OutcomeState } from '../shared/outcome.tsx'
-import { Empty, Ready, Table } from '../shared/parts.tsx'
+import { Empty, Ready, Table, requestCostColumn } from '../shared/parts.tsx'
 import { requestPath } from '../shared/request-path.ts'
 import { api, type Answer, type Sample } from './api.ts'
 import { workspacePath } from './paths.ts'
@@ -137,5 +137,5 @@ const columns = [
   { title: 'Output', isNumber: true, cell: (row: Row) => brief(row.output_tokens) },
   { title: 'Waited', isNumber: true, cell: (row: Row) => milliseconds(row.queue_wait_ms) },
   { title: 'Took', isNumber: true, cell: (row: Row) => milliseconds(row.duration_ms) },
-  { title: 'Cost', isNumber: true, cell: (row: Row) => picoAud(row.amount_pico_aud) },
+  requestCostColumn,
 ]

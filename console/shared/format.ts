@@ -9,15 +9,20 @@ export const count = (value: number): string => whole.format(value)
 export const brief = (value: number): string => (value < 10_000 ? whole.format(value) : compact.format(value))
 
 /**
- * An amount of AUD as people read it: dollars and cents, or cents with three digits if it is less than ten of them. The
- * exact one is shown on hover.
+ * An amount of AUD as people read it: dollars and cents, or cents with three digits if it is less than ten of them. Those
+ * of a column have one unit, and as many digits as the smallest one needs. The exact one is shown on hover.
  */
-export function aud(amount: string | number): string {
-  const value = Number(amount)
-  return value === 0 || Math.abs(value) >= 0.1 ? dollars(fixed(value, 2)) : cents(threeDigits.format(value * 100))
+export function aud(amount: string | number, column: readonly (string | number)[] = []): string {
+  const sizes = [amount, ...column].map((it) => Math.abs(Number(it))).filter((size) => size > 0)
+  const areDollars = sizes.length === 0 || Math.max(...sizes) >= 0.1
+  const unit = areDollars ? 1 : 0.01
+  const smallest = Math.min(...sizes) / unit
+  const needed = areDollars && smallest >= 0.1 ? 2 : 2 - Math.floor(Math.log10(smallest))
+  const digits = column.length === 0 ? needed : Math.min(needed, COLUMN_DIGITS)
+  return (areDollars ? dollars : cents)(fixed(Number(amount) / unit, digits))
 }
 
-const threeDigits = new Intl.NumberFormat('en-AU', { minimumSignificantDigits: 3, maximumSignificantDigits: 3 })
+const COLUMN_DIGITS = 4
 const fixed = (value: number, digits: number): string =>
   value.toLocaleString('en-AU', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 const cents = (digits: string): string => `${digits.replace('-', '−')}¢`
@@ -26,10 +31,10 @@ const cents = (digits: string): string => `${digits.replace('-', '−')}¢`
 export const price = (amount: string): string =>
   dollars(Number(amount).toLocaleString('en-AU', { minimumFractionDigits: 2, maximumFractionDigits: 8 }))
 
-/** A decimal as it is in the ledger, with every digit. */
-export function exactAud(amount: string): string {
-  const [units = '', decimals = '00'] = amount.split('.')
-  return dollars(`${units.replaceAll(/\B(?=(\d{3})+$)/g, ',')}.${decimals}`)
+/** A decimal as it is in the ledger, with every digit. In a column, all have as many as the longest one. */
+export function exactAud(amount: string, atLeast = 2): string {
+  const [units = '', decimals = ''] = amount.split('.')
+  return dollars(`${units.replaceAll(/\B(?=(\d{3})+$)/g, ',')}.${decimals.padEnd(atLeast, '0')}`)
 }
 
 const dollars = (digits: string): string => (digits.startsWith('-') ? `−A$${digits.slice(1)}` : `A$${digits}`)
@@ -44,12 +49,15 @@ export function picoOf(amount: string): number {
 
 export const picoAud = (amount: string | number): string => aud(Number(amount) / 10 ** PICO_DIGITS)
 
-export function exactPicoAud(amount: string | number): string {
-  const value = BigInt(amount)
+/** Pico-AUD as a decimal of AUD. */
+export function audOf(pico: string | number): string {
+  const value = BigInt(pico)
   const digits = String(value < 0n ? -value : value).padStart(PICO_DIGITS + 1, '0')
   const decimals = digits.slice(-PICO_DIGITS).replace(/0+$/, '').padEnd(2, '0')
-  return exactAud(`${value < 0n ? '-' : ''}${digits.slice(0, -PICO_DIGITS)}.${decimals}`)
+  return `${value < 0n ? '-' : ''}${digits.slice(0, -PICO_DIGITS)}.${decimals}`
 }
+
+export const exactPicoAud = (pico: string | number): string => exactAud(audOf(pico))
 
 /** The labels of an axis: one unit for all of them, and the digits that its steps have. */
 export function picoAudAxis(max: number, step: number): (value: number) => string {

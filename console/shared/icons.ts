@@ -1,6 +1,7 @@
 /** The icons that the consoles use, of Octicons. A bundle has only those that its console shows. */
 
 export { default as aiModelIcon } from '@primer/octicons/build/svg/ai-model-16.svg'
+export { default as arrowLeftIcon } from '@primer/octicons/build/svg/arrow-left-16.svg'
 export { default as arrowRightIcon } from '@primer/octicons/build/svg/arrow-right-16.svg'
 export { default as bellIcon } from '@primer/octicons/build/svg/bell-16.svg'
 export { default as bookIcon } from '@primer/octicons/build/svg/book-16.svg'

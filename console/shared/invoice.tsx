@@ -87,6 +87,7 @@ export function InvoiceView({
   /** What can be done about a payment. */
   paymentAction?: (payment: Balance['payments'][number]) => ComponentChildren
 }) {
+  const decimals = Math.max(...invoice.lines.map(({ amount }) => amount.split('.')[1]?.length ?? 0))
   return (
     <>
       <section class="panel" aria-label="About this document">
@@ -113,7 +114,7 @@ export function InvoiceView({
           { title: 'For', cell: ({ description }) => description },
           { title: 'Quantity', isNumber: true, cell: (line) => line.quantity_text.replace(/^-/, '−') },
           { title: 'Rate', isNumber: true, cell: ({ rate, rate_per: per }) => `${exactAud(rate)} / ${per}` },
-          { title: 'Amount', isNumber: true, cell: ({ amount }) => exactAud(amount) },
+          { title: 'Amount', isNumber: true, cell: ({ amount }) => exactAud(amount, decimals) },
           ...(isForMember
             ? [
                 {

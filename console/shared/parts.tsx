@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { isReachable, type Failure } from './client.ts'
 import type { Loaded } from './data.ts'
-import { ago, aud, exactAud, time } from './format.ts'
+import { ago, aud, audOf, exactAud, time } from './format.ts'
 import { Icon } from './icon.tsx'
 import { checkIcon, copyIcon, inboxIcon } from './icons.ts'
 
@@ -169,10 +169,10 @@ export function Facts({
 }
 
 /** AUD, with the exact amount on hover. */
-export function Amount({ of: amount }: { of: string }) {
+export function Amount({ of: amount, column }: { of: string; column?: readonly string[] }) {
   return (
     <span class="unbroken" title={exactAud(amount)}>
-      {aud(amount)}
+      {aud(amount, column)}
     </span>
   )
 }
@@ -200,26 +200,34 @@ export interface Column<Row> {
   readonly isNumber?: boolean
   /** Stays in view when the table is wider than the screen. */
   readonly isAction?: boolean
-  readonly cell: (row: Row) => ComponentChildren
+  readonly cell: (row: Row, rows: readonly Row[]) => ComponentChildren
 }
+
+const costs = <Row,>(costOf: (row: Row) => string): Column<Row> => ({
+  title: 'Cost',
+  isNumber: true,
+  cell: (row, rows) => <Amount of={costOf(row)} column={rows.map(costOf)} />,
+})
+
+export const costColumn = costs(({ amount }: { readonly amount: string }) => amount)
+export const requestCostColumn = costs(({ amount_pico_aud: pico }: { readonly amount_pico_aud: string }) => audOf(pico))
 
 /** The first column names the row. */
 export function Table<Row>({
   caption,
-  stacksOnPhones = false,
   columns,
   rows,
   keyOf,
 }: {
   caption: string
-  /** Each row is a block on a phone: for cells that are wide and have actions. */
-  stacksOnPhones?: boolean
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   keyOf: (row: Row) => string
 }) {
+  // These would not fit a phone: there, each row is a block.
+  const flows = columns.length > 2 || columns.some(({ isAction }) => isAction)
   return (
-    <div class={stacksOnPhones ? 'table-wrap stacks' : 'table-wrap'} role="region" aria-label={caption} tabIndex={0}>
+    <div class={flows ? 'table-wrap flows' : 'table-wrap'} role="region" aria-label={caption} tabIndex={0}>
       <table>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
@@ -237,11 +245,11 @@ export function Table<Row>({
               {columns.map(({ title, isNumber, isAction, cell }, index) =>
                 index === 0 ? (
                   <th key={title} scope="row">
-                    {cell(row)}
+                    {cell(row, rows)}
                   </th>
                 ) : (
                   <td key={title} data-title={title} class={isNumber ? 'number' : isAction ? 'action' : ''}>
-                    {cell(row)}
+                    {cell(row, rows)}
                   </td>
                 ),
               )}

@@ -168,37 +168,6 @@ function RefusedTable<Request extends RefusedRequest>({
   )
 }
 
-/** The newest ones alone, page by page. */
-export function NewestRefused<Request extends RefusedRequest>({
-  load,
-  dependencies,
-  whose,
-}: {
-  load: (
-    before: string | undefined,
-    signal: AbortSignal,
-  ) => Promise<Pick<RefusedReport<never, Request>, 'newest' | 'next'>>
-  dependencies: readonly unknown[]
-  whose: Column<Request>
-}) {
-  const pages = usePages(async (before: string | undefined, signal) => {
-    const { newest, next } = await load(before, signal)
-    return { data: newest, next }
-  }, dependencies)
-  return (
-    <section class="stack" aria-labelledby="newest-refused">
-      <div>
-        <h2 id="newest-refused">Refused requests</h2>
-        <p class="soft">
-          They never reached a model and cost nothing. The newest 20 of each error code are kept, for 31 days; without a
-          time above, those of the last seven days are shown.
-        </p>
-      </div>
-      <Paged of={pages}>{(rows) => <RefusedTable rows={rows} whose={whose} />}</Paged>
-    </section>
-  )
-}
-
 export function ErrorCode({ of: { http_status, error_code } }: { of: ErrorFields }) {
   return (
     <State is="warn">

@@ -4,11 +4,12 @@ import { useState } from 'preact/hooks'
 import { errorCodes } from '../../src/shared/errors.ts'
 import { useAction } from './action.tsx'
 import { Field, Form } from './form.tsx'
-import { pulseIcon } from './icons.ts'
-import { brief, milliseconds, picoAud, sydneyInstant } from './format.ts'
+import { Icon } from './icon.tsx'
+import { pulseIcon, searchIcon } from './icons.ts'
+import { brief, milliseconds, sydneyInstant } from './format.ts'
 import { OutcomeState } from './outcome.tsx'
 import { Paged, usePages, type Page } from './pages.tsx'
-import { Empty, Moment, Table, type Column } from './parts.tsx'
+import { Empty, Moment, Table, type Column, requestCostColumn } from './parts.tsx'
 import type { RequestRow } from './request.tsx'
 import { requestPath } from './request-path.ts'
 
@@ -82,7 +83,7 @@ export function SearchForm({
     onInput: ({ currentTarget }: { currentTarget: HTMLInputElement | HTMLSelectElement }) =>
       setTyped({ ...typed, [name]: currentTarget.value }),
   })
-  return (
+  const form = (
     <Form class="search-form" role="search" action={action} submit={async () => show(typed)}>
       {whose(bound)}
       <Field label="Model">
@@ -135,7 +136,22 @@ export function SearchForm({
       </div>
     </Form>
   )
+  // On a phone, it would fill the screen before the first request.
+  return isNarrow() ? (
+    <details class="stack">
+      <summary class="button">
+        <Icon of={searchIcon} />
+        {isSearching(search) ? 'Change the search' : 'Search'}
+      </summary>
+      {form}
+    </details>
+  ) : (
+    form
+  )
 }
+
+const isNarrow = (): boolean => matchMedia('(max-width: 760px)').matches
+const isSearching = (search: Search): boolean => Object.values(search).some((value) => value !== '')
 
 const nothing = Object.fromEntries(fields.map((name) => [name, ''])) as Search
 
@@ -158,7 +174,6 @@ export function FoundRequests<Row extends RequestRow>({
   columns?: readonly Column<Row>[]
 }) {
   const pages = usePages(load, [search])
-  const isSearching = Object.values(search).some((value) => value !== '')
   return (
     <Paged of={pages}>
       {(rows, isLast) =>
@@ -168,12 +183,16 @@ export function FoundRequests<Row extends RequestRow>({
             title={
               !isLast
                 ? 'None so far; look further with "Older"'
-                : isSearching
+                : isSearching(search)
                   ? 'No request fits'
                   : 'There are no requests yet'
             }
           >
-            {isSearching ? 'Leave a field empty, or choose other days.' : <a href="/console">Send the first one</a>}
+            {isSearching(search) ? (
+              'Leave a field empty, or choose other days.'
+            ) : (
+              <a href="/console">Send the first one</a>
+            )}
           </Empty>
         ) : (
           <Table
@@ -194,7 +213,7 @@ export function FoundRequests<Row extends RequestRow>({
               ...columns,
               { title: 'Tokens', isNumber: true, cell: (row) => brief(row.input_tokens + row.output_tokens) },
               { title: 'Took', isNumber: true, cell: (row) => milliseconds(row.duration_ms) },
-              { title: 'Cost', isNumber: true, cell: (row) => picoAud(row.amount_pico_aud) },
+              requestCostColumn,
             ]}
           />
         )

@@ -2,9 +2,9 @@ import { useLocation, useRoute } from 'preact-iso/router'
 import type { Operations } from '../generated/console-api.ts'
 import { Failure } from './client.ts'
 import { useData } from './data.ts'
-import { count, exactTime, milliseconds, picoAud, time } from './format.ts'
+import { count, exactTime, milliseconds, percent, picoAud, time } from './format.ts'
 import { OutcomeState } from './outcome.tsx'
-import { Empty, Facts, PageHead, Ready } from './parts.tsx'
+import { Empty, Facts, Figures, PageHead, Ready } from './parts.tsx'
 import { searchIcon } from './icons.ts'
 import { ErrorCode, type RefusedRequest } from './refused.tsx'
 import { requestPath } from './request-path.ts'
@@ -129,28 +129,44 @@ function RefusedDetails({ request, linkTo }: { request: Refusal; linkTo: Links }
 /** What happened when. The ledger records the time of admission, and how long everything took. */
 function momentsOf(row: RequestRow): readonly (readonly [title: string, at: number, note: string])[] {
   const admitted = Date.parse(row.started)
-  const arrived = admitted - row.queue_wait_ms
   return [
-    ['Arrived', arrived, 'The whole body had been read.'],
-    ...(row.queue_wait_ms > 0
-      ? [['Queued', arrived, `Waited ${milliseconds(row.queue_wait_ms)} for its turn.`] as const]
-      : []),
+    ['Arrived', admitted - row.queue_wait_ms, 'Its body was read.'],
     ['Admitted', admitted, 'Sent to the engine.'],
     ...(row.first_token_ms === null
       ? []
-      : [
-          [
-            'First token',
-            admitted + row.first_token_ms,
-            `${milliseconds(row.first_token_ms)} after admission.`,
-          ] as const,
-        ]),
+      : [['First token', admitted + row.first_token_ms, 'The answer begins.'] as const]),
     ['Ended', admitted + row.duration_ms, row.outcome.replaceAll('_', ' ')],
-    ['Settled', Date.parse(row.settled), `${picoAud(row.amount_pico_aud)} at price version ${row.price_version}.`],
+    ['Settled', Date.parse(row.settled), `At price version ${row.price_version}.`],
   ]
 }
 
+/** Where the time went, with the share of each part. */
+function Times({ row: { queue_wait_ms: wait, first_token_ms: first, duration_ms: duration } }: { row: RequestRow }) {
+  const whole = wait + duration
+  const part = (title: string, ms: number) => [title, milliseconds(ms), percent(whole === 0 ? 0 : ms / whole)] as const
+  return (
+    <Figures
+      of={[
+        ['Whole request', milliseconds(whole)],
+        part('In the queue', wait),
+        ...(first === null
+          ? [part('At the engine', duration)]
+          : [part('To the first token', first), part('From there to the end', duration - first)]),
+      ]}
+    />
+  )
+}
+
 function RequestDetails({ row, linkTo }: { row: RequestRow; linkTo: Links }) {
+  return (
+    <>
+      <Times row={row} />
+      <Details row={row} linkTo={linkTo} />
+    </>
+  )
+}
+
+function Details({ row, linkTo }: { row: RequestRow; linkTo: Links }) {
   return (
     <div class="columns">
       <section class="panel stack" aria-labelledby="timeline">
@@ -177,8 +193,13 @@ function RequestDetails({ row, linkTo }: { row: RequestRow; linkTo: Links }) {
             ['Model', <Named key="model" name={row.model} path={linkTo.model?.(row.model)} />],
             ['Endpoint', <code key="endpoint">{row.endpoint}</code>],
             ['Service tier', row.service_tier],
-            ['Key', <code key="key">{row.key_id}</code>],
-            ['Lane', row.lane],
+            [
+              'Key',
+              <a key="key" href={`/console/requests?key=${encodeURIComponent(row.key_id)}`}>
+                <code>{row.key_id}</code>
+              </a>,
+            ],
+            ...(row.lane === row.model ? [] : [['Lane', row.lane] as const]),
             ['Input', `${count(row.input_tokens)} tokens, ${count(row.cached_input_tokens)} of them cached`],
             ['Output', `${count(row.output_tokens)} tokens, at most ${count(row.max_tokens)}`],
             ...(row.images > 0 ? [['Images', count(row.images)] as const] : []),

@@ -3,7 +3,7 @@ import { useLocation } from 'preact-iso/router'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { attempts, isReachable } from './client.ts'
 import { Icon } from './icon.tsx'
-import { bookIcon, threeBarsIcon, xIcon } from './icons.ts'
+import { arrowLeftIcon, bookIcon, threeBarsIcon, xIcon } from './icons.ts'
 import { Mark } from './mark.tsx'
 import { PaletteButton, type Place, type PlaceFinder } from './palette.tsx'
 import { SchemeSwitch } from './scheme-switch.tsx'
@@ -53,6 +53,8 @@ export function Shell({
     path === '/console'
       ? page === pages[0]?.path
       : path === page || (page !== '/console' && path.startsWith(`${page}/`))
+  /** The list that the page of one thing belongs to. */
+  const list = pages.find(({ path: page }) => isCurrent(page) && path.startsWith(`${page}/`))
   return (
     <div class="shell">
       <a class="skip" href="#content">
@@ -110,6 +112,12 @@ export function Shell({
           </div>
         )}
         {note === undefined ? null : <p class="notice small">{note}</p>}
+        {list === undefined ? null : (
+          <a class="to-list" href={list.path}>
+            <Icon of={arrowLeftIcon} />
+            {list.title}
+          </a>
+        )}
         {children}
       </main>
     </div>

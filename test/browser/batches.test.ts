@@ -64,7 +64,7 @@ describe('a member', () => {
         ids,
       )
     }
-    await page.getByRole('link', { name: 'Batches' }).click()
+    await page.getByRole('main').getByRole('link', { name: 'Batches' }).click()
     await page.getByRole('row', { name: /questions\.jsonl completed 3 \/ 3, 1 failed/ }).waitFor()
     assert.deepEqual(page.problems, [])
     await context.close()

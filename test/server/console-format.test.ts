@@ -14,7 +14,7 @@ import {
 
 describe('amounts in the consoles', () => {
   it('have every digit of the ledger, groups of thousands, and the sign in front', () => {
-    assert.equal(exactAud('1234567.5'), 'A$1,234,567.5')
+    assert.equal(exactAud('1234567.5'), 'A$1,234,567.50')
     assert.equal(exactAud('0.000009'), 'A$0.000009')
     assert.equal(exactAud('-1234.00'), '−A$1,234.00')
     assert.equal(exactAud('7'), 'A$7.00')
@@ -22,10 +22,21 @@ describe('amounts in the consoles', () => {
 
   it('are written in the unit and with the digits of their magnitude', () => {
     assert.deepEqual(
-      ['0', '1234.5', '0.5', '0.0996', '0.0113', '0.0000356', '0.0000000012', '-0.5', '-0.02'].map(aud),
+      ['0', '1234.5', '0.5', '0.0996', '0.0113', '0.0000356', '0.0000000012', '-0.5', '-0.02'].map((it) => aud(it)),
       ['A$0.00', 'A$1,234.50', 'A$0.50', '9.96¢', '1.13¢', '0.00356¢', '0.000000120¢', '−A$0.50', '−2.00¢'],
     )
     assert.deepEqual([picoAud('3800000'), picoAud('-1500000000000')], ['0.000380¢', '−A$1.50'])
+  })
+
+  it('of a column have one unit and the same digits, so that they can be compared', () => {
+    const column = (amounts: readonly string[]): readonly string[] => amounts.map((it) => aud(it, amounts))
+    assert.deepEqual(column(['19.05', '0.28', '0']), ['A$19.05', 'A$0.28', 'A$0.00'])
+    assert.deepEqual(column(['0.41', '0.00746', '0.00394']), ['A$0.4100', 'A$0.0075', 'A$0.0039'])
+    assert.deepEqual(column(['0.00841', '0.0000147', '-0.000383']), ['0.8410¢', '0.0015¢', '−0.0383¢'])
+    assert.deepEqual(
+      ['10.8310149', '0.4002525'].map((it) => exactAud(it, 8)),
+      ['A$10.83101490', 'A$0.40025250'],
+    )
   })
 
   it('stay in dollars if they are prices, so that these can be compared', () => {

@@ -59,8 +59,8 @@ export async function assertAccessible(page: Page): Promise<void> {
   )
 }
 
-/** Fails if the page, or an action in a table, is wider than the screen. With `wholeTables`, no table may be wider either. */
-export async function assertFits(page: Page, { wholeTables = false } = {}): Promise<void> {
+/** Fails if the page or a table is wider than the screen, or an action in a table is not in sight. */
+export async function assertFits(page: Page): Promise<void> {
   const tooWide = await page.evaluate<string[]>(`(() => {
     const inSight = (it) => {
       const { left, right } = it.getBoundingClientRect()
@@ -68,7 +68,7 @@ export async function assertFits(page: Page, { wholeTables = false } = {}): Prom
       return left >= around.left - 1 && right <= Math.min(around.right, innerWidth) + 1
     }
     const actions = [...document.querySelectorAll('.table-wrap :is(button, select, input, .button)')]
-    const tables = ${wholeTables} ? [...document.querySelectorAll('.table-wrap')] : []
+    const tables = [...document.querySelectorAll('.table-wrap')]
     return [
       ...(document.body.scrollWidth > innerWidth ? ['the page'] : []),
       ...actions.filter((it) => !inSight(it)).map((it) => it.ariaLabel ?? it.textContent),

@@ -60,14 +60,7 @@ function Changed({ of: { request, before, after } }: { of: Entry }) {
   const fields = differences(before, after)
   return (
     <details class="small">
-      <summary>
-        {fields.length === 0
-          ? 'Details'
-          : fields
-              .map(([name]) => name)
-              .join(', ')
-              .slice(0, 60)}
-      </summary>
+      <summary>{fields.length === 0 ? 'Details' : named(fields.map(([name]) => name))}</summary>
       {fields.map(([name, was, is]) => (
         <div key={name} class="wrap">
           <code>{name}</code>: {was} → {is}
@@ -81,6 +74,11 @@ function Changed({ of: { request, before, after } }: { of: Entry }) {
     </details>
   )
 }
+
+const NAMED = 2
+
+const named = (names: readonly string[]): string =>
+  names.length > NAMED + 1 ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more` : names.join(', ')
 
 /** The fields that differ, as text. */
 function differences(before: string | null, after: string | null): readonly (readonly [string, string, string])[] {

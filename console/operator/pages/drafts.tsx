@@ -24,11 +24,7 @@ export function DraftsPage() {
       <PageHead
         title="Drafts of a month"
         about="What each workspace would be invoiced that has no invoice for the month yet."
-      >
-        <a class="button" href="/console/invoices">
-          All invoices
-        </a>
-      </PageHead>
+      />
       <div class="row end">
         <label>
           Month

@@ -52,7 +52,6 @@ export function EnginesPage() {
           ) : (
             <Table
               caption="Engines"
-              stacksOnPhones
               rows={data}
               keyOf={({ lane }) => lane}
               columns={[

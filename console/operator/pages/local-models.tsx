@@ -56,7 +56,7 @@ export function LocalModelsPage() {
     <>
       <PageHead
         title="Models"
-        about="What Weir can run by itself. Models on inference servers are on the pages Engines and Catalog."
+        about="What Weir can run by itself. Callers can call those in the catalog. Models on inference servers are on the pages Engines and Catalog."
       />
       <div role="status">{notice === undefined ? null : <div class="notice">{notice}</div>}</div>
       <Problem of={action} />
@@ -168,7 +168,7 @@ function Name({ of: { model, name, categories, bytes, catalog_models: listed } }
       </div>
       <div class="small soft">
         {categories.join(', ')}, {bytesText(bytes)}
-        {listed.length === 0 ? <div>Not in the catalog: callers cannot call it.</div> : null}
+        {listed.length === 0 ? ', not in the catalog' : null}
         {listed.map((id) => (
           <div key={id}>
             <a href={modelPath(id)} aria-label={`Requests and times of ${id}`}>

@@ -4,7 +4,7 @@ import { useData } from '../../shared/data.ts'
 import { count, milliseconds, sydneyDate } from '../../shared/format.ts'
 import { reloadKey } from '../../shared/live.ts'
 import { counts } from '../../shared/measures.ts'
-import { Amount, Figures, PageHead, Ready, Stale, State, Table, type Health } from '../../shared/parts.tsx'
+import { costColumn, Amount, Figures, PageHead, Ready, Stale, State, Table, type Health } from '../../shared/parts.tsx'
 import { RequestsChart } from '../../shared/usage-charts.tsx'
 import { api, type Answer, type Sample } from '../api.ts'
 import { attentionOf, DISK_LOW, type Attention, type OperatorState } from '../attention.ts'
@@ -289,7 +289,7 @@ function Spenders({
       columns={[
         { title, cell: ({ name }) => (hrefOf ? <a href={hrefOf(name)}>{name}</a> : name) },
         { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
-        { title: 'Cost', isNumber: true, cell: ({ amount }) => <Amount of={amount} /> },
+        costColumn,
       ]}
     />
   )

@@ -4,7 +4,7 @@ import { ChartGroup } from '../../shared/chart.tsx'
 import { graphIcon } from '../../shared/icons.ts'
 import { useData } from '../../shared/data.ts'
 import { brief, count, percent } from '../../shared/format.ts'
-import { Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
+import { costColumn, Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
 import { PeriodChoice, periodIn } from '../../shared/period.tsx'
 import { UsageCharts } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -108,7 +108,7 @@ function Overview({ of: report, kind }: { of: Report; kind: Grouping }) {
           { title: 'Requests', isNumber: true, cell: (it) => count(it.requests) },
           { title: 'Input tokens', isNumber: true, cell: (it) => count(it.input_tokens) },
           { title: 'Output tokens', isNumber: true, cell: (it) => count(it.output_tokens) },
-          { title: 'Cost', isNumber: true, cell: (it) => <Amount of={it.amount} /> },
+          costColumn,
         ]}
       />
     </>

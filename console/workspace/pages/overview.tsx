@@ -2,15 +2,28 @@ import { useLocation } from 'preact-iso/router'
 import { useEffect } from 'preact/hooks'
 import { ChartGroup } from '../../shared/chart.tsx'
 import { useData } from '../../shared/data.ts'
-import { count, sydneyDate } from '../../shared/format.ts'
+import { brief, count, milliseconds, sydneyDate } from '../../shared/format.ts'
+import { OutcomeState } from '../../shared/outcome.tsx'
+import { requestPath } from '../../shared/request-path.ts'
 import { reloadKey } from '../../shared/live.ts'
-import { Ago, Amount, Figures, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
+import {
+  costColumn,
+  Ago,
+  Amount,
+  Figures,
+  Loading,
+  Moment,
+  PageHead,
+  Ready,
+  Stale,
+  Table,
+  requestCostColumn,
+} from '../../shared/parts.tsx'
 import { CostChart, RequestsChart } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
 import { Arriving } from '../arriving.tsx'
 import { live } from '../live.ts'
 import { Month } from '../month.tsx'
-import { requestColumns } from '../requests.tsx'
 import { session } from '../session.ts'
 
 /** What the workspace spends, its limits, its newest requests and its keys. */
@@ -124,9 +137,29 @@ function Keys({ of: keys }: { of: Answer<'keys'>['data'] }) {
           },
           { title: 'Last used', cell: (key) => <Ago at={key.last_used_at} /> },
           { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
-          { title: 'Cost', isNumber: true, cell: ({ amount }) => <Amount of={amount} /> },
+          costColumn,
         ]}
       />
     </section>
   )
 }
+
+type Request = Answer<'requests'>['data'][number]
+
+const requestColumns = [
+  {
+    title: 'Settled',
+    cell: (row: Request) => (
+      <a href={requestPath(row.request_id)}>
+        <Moment at={row.settled} />
+      </a>
+    ),
+  },
+  { title: 'Model', cell: (row: Request) => <span class="name-cell">{row.model}</span> },
+  { title: 'Outcome', cell: (row: Request) => <OutcomeState of={row} /> },
+  { title: 'Input', isNumber: true, cell: (row: Request) => brief(row.input_tokens) },
+  { title: 'Output', isNumber: true, cell: (row: Request) => brief(row.output_tokens) },
+  { title: 'Waited', isNumber: true, cell: (row: Request) => milliseconds(row.queue_wait_ms) },
+  { title: 'Took', isNumber: true, cell: (row: Request) => milliseconds(row.duration_ms) },
+  requestCostColumn,
+]

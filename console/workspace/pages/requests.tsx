@@ -1,7 +1,7 @@
 import { useData } from '../../shared/data.ts'
 import { Field } from '../../shared/form.tsx'
 import { PageHead } from '../../shared/parts.tsx'
-import { NewestRefused, REFUSED_SHOWN } from '../../shared/refused.tsx'
+import { REFUSED_SHOWN, RefusedSection } from '../../shared/refused.tsx'
 import { FoundRequests, givenOf, refusedQuery, SearchForm, useSearch } from '../../shared/request-finder.tsx'
 import { RequestPage as Page, RequestSearch } from '../../shared/request.tsx'
 import { api } from '../api.ts'
@@ -56,7 +56,7 @@ export function RequestsPage() {
         }
         columns={[{ title: 'Key', cell: (row) => <span class="short-cell">{nameOf(row.key_id)}</span> }]}
       />
-      <NewestRefused
+      <RefusedSection
         load={(before, signal) =>
           api('usageRefused', {
             query: { limit: REFUSED_SHOWN, ...refusedQuery(search), ...(before === undefined ? {} : { before }) },
@@ -66,7 +66,7 @@ export function RequestsPage() {
         dependencies={[search]}
         whose={{
           title: 'Key',
-          cell: ({ key_id: id }) => <span class="short-cell">{id === null ? 'no valid key' : nameOf(id)}</span>,
+          cell: ({ key_id: id }) => <span class="short-cell">{id === null ? 'other keys' : nameOf(id)}</span>,
         }}
       />
     </>

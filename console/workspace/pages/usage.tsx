@@ -3,14 +3,13 @@ import { CacheSection } from '../../shared/cache-use.tsx'
 import { ChartGroup } from '../../shared/chart.tsx'
 import { useData } from '../../shared/data.ts'
 import { brief, count, milliseconds, percent } from '../../shared/format.ts'
-import { Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
+import { costColumn, Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
 import { PeriodChoice, periodIn } from '../../shared/period.tsx'
-import { REFUSED_SHOWN, RefusedSection } from '../../shared/refused.tsx'
+import { RequestSearch } from '../../shared/request.tsx'
 import { TimesAndFailures } from '../../shared/times-and-failures.tsx'
 import { UsageCharts } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
-import { RequestsTable, RequestSearch, type RequestFilter } from '../requests.tsx'
 import { Month } from '../month.tsx'
 
 /** What the workspace used and what it cost. The period, the grouping and the filter are in the address. */
@@ -26,7 +25,7 @@ export function UsagePage() {
   /** By model, a single key can be selected; by key, a single model. */
   const filter: Group = group === 'model' ? 'key' : 'model'
   const only = query[filter] ?? ''
-  const shown: RequestFilter = only === '' ? {} : { [filter]: only }
+  const shown = only === '' ? {} : { [filter]: only }
   const address = (search: Readonly<Record<string, string>>): string =>
     `/console/usage?${new URLSearchParams(search).toString()}`
   const choosePeriod = (chosen: Readonly<Record<string, string>>): void =>
@@ -78,6 +77,9 @@ export function UsagePage() {
           options={known.state === 'ready' ? known.data[filter] : []}
           choose={(next) => route(address({ ...period.query, by: group, [filter]: next }), true)}
         />
+        <a class="button" href={`/console/requests?${new URLSearchParams({ from, to, ...shown }).toString()}`}>
+          List the requests
+        </a>
         <a
           class="button"
           href={`/api/v1/usage?${new URLSearchParams({ from, to, ...shown, format: 'csv' }).toString()}`}
@@ -110,30 +112,6 @@ export function UsagePage() {
             cell: ({ key }) => <span class="short-cell">{nameOf(key)}</span>,
           },
         ]}
-      />
-      <section class="stack" aria-labelledby="requests">
-        <h2 id="requests">Requests</h2>
-        {only === '' ? null : <p class="small soft">Of {nameOf(only)} alone.</p>}
-        <RequestsTable filter={shown} />
-      </section>
-      <RefusedSection
-        load={(before, signal) =>
-          api('usageRefused', {
-            query: {
-              from,
-              to,
-              limit: REFUSED_SHOWN,
-              ...(filter === 'key' && only !== '' ? { key: only } : {}),
-              ...(before === undefined ? {} : { before }),
-            },
-            signal,
-          })
-        }
-        dependencies={[from, to, filter, only]}
-        whose={{
-          title: 'Key',
-          cell: ({ key_id }) => <span class="short-cell">{key_id === null ? 'other keys' : nameOf(key_id)}</span>,
-        }}
       />
     </>
   )
@@ -215,7 +193,7 @@ function Groups({ report, group, nameOf }: { report: Report; group: Group; nameO
           cell: (it) => (it.input_tokens > 0 ? percent(it.cached_input_tokens / it.input_tokens) : '–'),
         },
         { title: 'Output tokens', isNumber: true, cell: (it) => count(it.output_tokens) },
-        { title: 'Cost', isNumber: true, cell: (it) => <Amount of={it.amount} /> },
+        costColumn,
       ]}
     />
   )
