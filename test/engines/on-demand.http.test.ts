@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
+import { enginesOf, orderEngineOf } from '../../src/operate/running-service.ts'
 import { folder, isAlive, model, reached, removeNotes, say, stateOf } from '../support/on-demand-stage.ts'
 import { eventually } from '../support/waiting.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
@@ -212,21 +213,29 @@ describe('engines on demand', { concurrency: 3 }, () => {
     }
   })
 
-  it('are measured before they end with their last call', async () => {
+  it('do not end with their last call before they are measured', { timeout: 2 * BUSY_MACHINE_MS }, async () => {
     const stopping = join(folder, 'stopping')
     const one = await model('on/one', { device: 'ram' }, { TAKE_MIB: '300', ANSWER_WITH: stopping })
-    const weir = await startWeir({ models: [one.entry], devices: { ram: '4GiB' } })
+    // It has no GPU to show, and takes so long that an engine that does not wait for it ends first.
+    const tools = mkdtempSync(join(folder, 'tools-'))
+    const slow = `#!/bin/sh\nsleep 0.5\necho measured >> ${one.notesFile}\n`
+    writeFileSync(join(tools, 'nvidia-smi'), slow, { mode: 0o755 })
+    const weir = await weirProcess(
+      { server: { port: 0, admin_port: 0 }, models: [one.entry], devices: { ram: '4GiB' } },
+      { PATH: `${tools}:${process.env['PATH']}` },
+    )
     try {
       const asked = say(weir, 'on/one')
       await eventually('it has the call', () => one.calls().length === 1, BUSY_MACHINE_MS)
-      await weir.admin('POST', '/admin/v1/engines/orders', { lane: 'on/one', order: 'stop' })
+      await orderEngineOf(weir.dataDir, { lane: 'on/one', order: 'stop', actor: 'test' })
       writeFileSync(stopping, '')
       assert.equal((await asked).status, 200)
-      await reached(weir, 'on/one', 'stopped')
-      const { measured_bytes: bytes } = await memoryOf(weir, 'on/one')
-      assert.ok(bytes !== null && bytes > 300 * 2 ** 20, String(bytes))
+      await eventually('it has ended', () => one.lines().includes('end'), BUSY_MACHINE_MS)
+      assert.deepEqual(one.lines().slice(-3), ['call Hi', 'measured', 'end'])
+      const [engine] = (await enginesOf(weir.dataDir)) ?? []
+      assert.ok(engine!.measured_bytes! > 300 * 2 ** 20, String(engine!.measured_bytes))
     } finally {
-      await weir.stop()
+      await weir.remove()
     }
   })
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 
 /**
  * An engine as a program, for tests of what starts engines. Its environment says how it behaves, and it writes what
- * happens to the file NOTES: `pid N` for itself and for a child of its own, `call TEXT`, `sleep` and `wake`.
+ * happens to the file NOTES: `pid N` for itself and for a child of its own, `call TEXT`, `sleep`, `wake` and `end`.
  */
 const { NOTES = '', FAIL, IGNORE_SIGTERM, HOLD_READY, SLEEP_FAILS } = process.env
 /** It listens, and answers calls, once these files exist. */
@@ -20,7 +20,11 @@ if (FAIL) {
   process.stderr.write('out of memory\n')
   process.exit(3)
 }
-if (IGNORE_SIGTERM) process.on('SIGTERM', () => {})
+process.on('SIGTERM', () => {
+  if (IGNORE_SIGTERM) return
+  note('end')
+  process.exit()
+})
 const worker = spawn('sleep', ['infinity'], { stdio: 'ignore' })
 note(`pid ${worker.pid}`)
 // It leaves the process group, and has the output of the engine open.

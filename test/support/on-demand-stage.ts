@@ -43,6 +43,7 @@ export async function model(id: string, run: object = {}, env: Record<string, st
         limits: { max_wait_ms: 120_000, max_concurrent_requests: 4 },
       },
     }) as { serverless: { engine: { run: { port: number } } } },
+    notesFile,
     lines,
     calls: () => lines().filter((line) => line.startsWith('call ')),
     pids: () => lines().flatMap((line) => (line.startsWith('pid ') ? [Number(line.slice(4))] : [])),
