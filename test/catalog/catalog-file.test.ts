@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseCatalog } from '../../src/catalog/file.ts'
+import { ConfigError } from '../../src/shared/checked-yaml.ts'
 import type { Model } from '../../src/catalog/model.ts'
 
 const secrets = (name: string): string | undefined => (name === 'KEY' ? 'secret' : undefined)
@@ -287,5 +288,89 @@ describe('the limits of fields in the file of the catalog', () => {
     ]
     for (const model of entries) assert.throws(() => catalog(model), /unknown/)
     assert.throws(() => parseCatalog('{"models":[],"unknown":1}', 'f', secrets), /unknown/)
+  })
+})
+
+describe('a mistake in the file of the catalog', () => {
+  /** The keys that mistakes are reported at. */
+  function keysIn(models: readonly object[], more: object = {}): readonly string[] {
+    try {
+      parseCatalog(JSON.stringify({ models, ...more }), 'weir.yaml', secrets)
+    } catch (error) {
+      assert.ok(error instanceof ConfigError)
+      return error.mistakes.map((mistake) => /^weir\.yaml:1: (\S+): /.exec(mistake)?.[1] ?? mistake)
+    }
+    return []
+  }
+
+  it('is reported at the key that is wrong, in a serverless and in a dedicated place', () => {
+    const run = { command: ['serve'], port: 8101 }
+    const devices = { gpu: '2GiB' }
+    const runOf = (changes: object, kind = 'vllm') => ({ kind, run: { ...run, ...changes } })
+    const places: readonly (readonly [at: string, engine: object])[] = [
+      ['urls', { kind: 'vllm' }],
+      ['urls', { kind: 'embedded', urls: ['http://a'] }],
+      ['urls', engine({ run })],
+      ['urls[1]', engine({ urls: ['http://a', 'http://'] })],
+      ['health', { kind: 'embedded', health: {} }],
+      ['file', engine({ file: '/x.gguf' })],
+      ['model', { kind: 'embedded', file: '/x.gguf', model: 'x' }],
+      ['api_key_env', engine({ api_key_env: 'OTHER' })],
+      ['run', runOf({}, 'embedded')],
+      ['run.device', runOf({ device: 'other' })],
+      ['run.memory', runOf({ memory: '1GiB' })],
+      ['run.memory', runOf({ device: 'gpu', memory: '2049MiB' })],
+      ['run.sleep', runOf({ device: 'gpu', sleep: {} }, 'sglang')],
+      ['run.sleep.memory', runOf({ device: 'gpu', memory: '1GiB', sleep: { memory: '1025MiB' } })],
+      ['run.sleep.memory', runOf({ device: 'gpu', sleep: { memory: '2049MiB' } })],
+    ]
+    for (const [at, description] of places) {
+      const serverless = { engine: description }
+      assert.deepEqual(keysIn([entry({ serverless })], { devices }), [`models[0].serverless.engine.${at}`], at)
+      const dedicated = [{ workspace: 'acme' }, { workspace: 'other', engine: description }]
+      assert.deepEqual(keysIn([entry({ dedicated })], { devices }), [`models[0].dedicated[1].engine.${at}`], at)
+    }
+    const exactly = runOf({ device: 'gpu', memory: '2GiB', sleep: { memory: '2048MiB' } })
+    assert.deepEqual(keysIn([entry({ serverless: { engine: exactly } })], { devices }), [])
+    for (const [at, batch] of [
+      ['reserve_concurrent', { reserve_concurrent: 32 }],
+      ['reserve_tokens', { reserve_tokens: 200_000 }],
+    ] as const) {
+      const limits = { batch }
+      assert.deepEqual(keysIn([entry({ serverless: { limits } })]), [`models[0].serverless.limits.batch.${at}`])
+      const dedicated = [{ workspace: 'acme', limits }]
+      assert.deepEqual(keysIn([entry({ dedicated })]), [`models[0].dedicated[0].limits.batch.${at}`])
+    }
+  })
+
+  it('is reported at the key of the model, or of another one that it refers to', () => {
+    const base = withEngine({})
+    const adapter = (changes: object) => entry({ id: 'a/lora', adapter_of: 'a/b', adapter_source: '/lora', ...changes })
+    const ported = (port: number) => withEngine({ urls: undefined, run: { command: ['serve'], port } })
+    for (const [keys, ...models] of [
+      [['models[1].id'], base, base],
+      [['models[1].aliases'], base, entry({ id: 'a/c', aliases: ['a/b'] })],
+      [['models[0].aliases'], entry({ aliases: ['x', 'x'] })],
+      [['models[0].max_completion_tokens'], entry({ max_completion_tokens: 4097 })],
+      [['models[0].default_max_tokens'], entry({ max_completion_tokens: 5, default_max_tokens: 6 })],
+      [['models[0].rerank_schema'], entry({ categories: ['reranker'] })],
+      [['models[0].tokenizer'], entry({ tokenizer: 'none' })],
+      [['models[0].pricing.per_image'], entry({ pricing: { image_prices: [{ size: 'auto', per_image: '1' }] } })],
+      [['models[0].dedicated[1].workspace'], entry({ dedicated: [{ workspace: 'a' }, { workspace: 'a' }] })],
+      [['models[0].dedicated[0].per_hour'], entry({ dedicated: [{ workspace: 'a', per_hour: '10001' }] })],
+      [['models[0].serverless.engine.balance'], withEngine({ balance: 'prefix' }, { categories: ['audio'] })],
+      [['models[1].serverless.engine.run.port'], ported(8101), { ...ported(8101), id: 'a/c' }],
+      [['models[0].adapter_of'], entry({ adapter_source: '/lora' })],
+      [['models[1].adapter_source'], base, adapter({ adapter_source: undefined })],
+      [['models[1].serverless'], base, adapter({ serverless: {} })],
+      [['models[1].dedicated'], base, adapter({ dedicated: [] })],
+      [['models[1].adapter_of'], base, adapter({ adapter_of: 'a/none' })],
+      [['models[2].adapter_of'], base, adapter({}), adapter({ id: 'a/second', adapter_of: 'a/lora' })],
+      [['models[1].adapter_of'], withEngine({ kind: 'ollama' }), adapter({})],
+      [['models[1].categories'], base, adapter({ categories: ['embedding'] })],
+      [['models[1].context_length'], base, adapter({ context_length: 4097 })],
+    ] as const) {
+      assert.deepEqual(keysIn(models), keys, keys.join())
+    }
   })
 })

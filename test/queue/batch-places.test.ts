@@ -54,6 +54,16 @@ describe('a batch place', () => {
     assert.deepEqual(ofBatch, { inFlightRequests: 3, committedTokens: 3, queueDepth: 1 })
   })
 
+  it('gives way again when lower limits leave no room for an online place that waited for another one', (t) => {
+    const { batch, online, set, events } = batchLane(t)
+    for (const name of ['a', 'b', 'c']) batch(name)
+    online('runs')
+    online('waits')
+    assert.equal(events.at(-1), 'c preempted')
+    set({ maxConcurrentRequests: 3 })
+    assert.equal(events.at(-1), 'b preempted')
+  })
+
   it('waits while an online place waits, however small it is', (t) => {
     const { online, batch, events } = batchLane(t, { batch: { preempt: false } })
     const large = online('large', 800)

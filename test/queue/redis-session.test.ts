@@ -238,6 +238,21 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(next(scripts.join).values.slice(11, 13), [0, 0])
   })
 
+  it('ignores the decisions of a session that has ended', async (t) => {
+    const { begin, enter, next, lose, sent } = stage(t)
+    await begin()
+    const callers = [enter(), enter(), enter()]
+    const calls = callers.map(() => next(scripts.enter))
+    lose()
+    for (const [index, kind] of ['admitted', 'queue_full', 'unknown'].entries()) calls[index]?.answer([kind])
+    await turn()
+    assert.deepEqual(
+      callers.map(({ decisions }) => decisions),
+      [[], [], []],
+    )
+    assert.deepEqual(sent, [])
+  })
+
   it('takes each grant once, however often it is confirmed', async (t) => {
     const { begin, enter, answer, receive, next, sent } = stage(t)
     await begin()

@@ -123,7 +123,8 @@ describe('weir simulate', () => {
     assert.equal(readOptions(['--max-wait-ms', waits.join()]).limits.length, 100)
     const { replay } = readOptions('--replay m --workspace w --from a --to b'.split(' '))
     assert.deepEqual(replay, { model: 'm', workspace: 'w', from: 'a', to: 'b' })
-    for (const alone of ['--workspace w', '--to b', '--replay m --to b', '--tokens-per-second 0', '--rate  '])
+    assert.throws(() => readOptions(['--slowdown', '']), UsageError)
+    for (const alone of ['--workspace w', '--to b', '--replay m --to b', '--tokens-per-second 0'])
       assert.throws(() => readOptions(alone.split(' ')), UsageError, alone)
   })
 
@@ -170,6 +171,16 @@ describe('weir simulate', () => {
     const { output } = await run('--arrivals constant --rate 0.1 --duration 1')
     assert.match(output, /^ {2}queue_full +0 +0\.0 %$/m)
     assert.match(output, /^wait +no request was admitted$/m)
+    assert.match(output, /^over 1\.0 s$/m)
+    assert.doesNotMatch(output, /[▁▂▃▄▅▆▇█]/)
+    for (const [seconds, words] of [
+      [0.999, '999 ms'],
+      [599.9, '599.9 s'],
+      [600, '10.0 min'],
+    ] as const) {
+      const { output: longer } = await run(`--arrivals constant --rate 0.001 --duration ${seconds}`)
+      assert.ok(longer.includes(`\nover ${words}\n`), words)
+    }
   })
 
   it('refuses invalid options and names them', () => {

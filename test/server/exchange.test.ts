@@ -63,6 +63,26 @@ describe('an exchange that is over, or whose caller has left', () => {
   }
 })
 
+it('a caller that is being reported as disconnected gets nothing more', async () => {
+  const sent: string[] = []
+  const exchange = looseExchange('GET', {
+    writeHead: () => void sent.push('head'),
+    write: () => sent.push('piece') > 0,
+    end: () => void sent.push('end'),
+  })
+  exchange.onGone(() => {
+    exchange.send(200, 'text/plain', 'x')
+    exchange.sendAnswer('text/plain', 'x', {})
+    exchange.openStream({})
+    exchange.write('x')
+    exchange.end('x')
+    void exchange.sendStream(Readable.from(['a']), {})
+  })
+  exchange.leave()
+  await nextTurn()
+  assert.deepEqual(sent, [])
+})
+
 describe('an answer that is complete, but was not read', () => {
   it('frees its memory when the connection closes', () => {
     const memory = byteBudget(Infinity)

@@ -28,6 +28,7 @@ interface Asking {
 interface Answered {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[]>>
+  readonly bytes: Buffer
   readonly text: string
   /** Of an answer in JSON. */
   readonly body: unknown
@@ -38,25 +39,40 @@ interface Answered {
 /** The address of the caller. */
 export const CALLER_ADDRESS = '192.0.2.1'
 
-/** Sends a request such as `GET /admin/v1/keys?limit=1` to one of the routes, without a listener in front of them. */
-export async function ask(routes: readonly AnyRoute[], request: string, asking: Asking = {}): Promise<Answered> {
+/** An exchange without a connection, for a request such as `GET /admin/v1/keys?limit=1`. */
+export function exchangeFor(
+  request: string,
+  { body, headers, rate }: Omit<Asking, 'caller' | 'session'> = {},
+): { readonly exchange: Exchange; readonly answered: Omit<Answered, 'recorded'> } {
   const [method = '', target = ''] = request.split(' ', 2)
-  const { body, caller, session, rate } = asking
-  const answered = { status: 0, headers: {}, text: '', recorded: [] as unknown[] }
+  const message = Object.assign(Readable.from(body ? [Buffer.from(JSON.stringify(body))] : []), {
+    method,
+    url: target,
+    headers: { 'content-type': 'application/json', ...headers },
+    complete: true,
+  })
+  const answered = {
+    status: 0,
+    headers: {},
+    bytes: Buffer.alloc(0),
+    get text(): string {
+      return answered.bytes.toString()
+    },
+    get body(): unknown {
+      return JSON.parse(answered.text)
+    },
+  }
   const response = {
     writableLength: 0,
     on() {},
     once() {},
-    writeHead: (status: number, headers: Record<string, string>) => Object.assign(answered, { status, headers }),
-    write: (text: string) => (answered.text += text).length > 0,
-    end: (text: string | Buffer) => void (answered.text += text.toString()),
+    writeHead: (status: number, head: Answered['headers']) => Object.assign(answered, { status, headers: head }),
+    write(piece: string | Buffer) {
+      answered.bytes = Buffer.concat([answered.bytes, Buffer.from(piece)])
+      return true
+    },
+    end: (piece: string | Buffer) => void response.write(piece),
   }
-  const message = Object.assign(Readable.from(body ? [Buffer.from(JSON.stringify(body))] : []), {
-    method,
-    url: target,
-    headers: { 'content-type': 'application/json', ...asking.headers },
-    complete: true,
-  })
   const exchange = new Exchange(
     new IncomingRequest(message as unknown as IncomingMessage, CALLER_ADDRESS),
     response as unknown as ServerResponse,
@@ -64,13 +80,21 @@ export async function ask(routes: readonly AnyRoute[], request: string, asking: 
     exchangeListener(),
   )
   exchange.rate = rate
+  return { exchange, answered }
+}
+
+/** Sends a request to one of the routes, without a listener in front of them. */
+export async function ask(routes: readonly AnyRoute[], request: string, asking: Asking = {}): Promise<Answered> {
+  const { exchange, answered } = exchangeFor(request, asking)
+  const recorded: unknown[] = []
   const record: RecordAction = async ({ state, ...action }, act) => {
-    answered.recorded.push(JSON.parse(JSON.stringify({ ...action, state: await state() })))
+    recorded.push(JSON.parse(JSON.stringify({ ...action, state: await state() })))
     return act()
   }
-  const match = routeTable(routes).find(method, exchange.path)
+  const match = routeTable(routes).find(exchange.method, exchange.path)
   assert.ok(match.kind === 'found', `${request} has no route`)
   const { route, parameters } = match
+  const { caller, session } = asking
   if (route.access === 'open') await route.answer(exchange, parameters)
   else if (route.access === 'operator') await route.answer(exchange, parameters, record)
   else if (route.access === 'key') {
@@ -80,10 +104,5 @@ export async function ask(routes: readonly AnyRoute[], request: string, asking: 
     assert.ok(session)
     await route.answer(exchange, parameters, session, record)
   }
-  return {
-    ...answered,
-    get body(): unknown {
-      return JSON.parse(answered.text)
-    },
-  }
+  return Object.assign(answered, { recorded })
 }

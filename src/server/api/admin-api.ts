@@ -29,7 +29,7 @@ export function adminApi(parts: AdminParts): Application {
       exchange.notes = { ...exchange.notes, operator: operatorText(session, roles) }
       return roles
     }
-    const given = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+    const given = authorization?.match(/^bearer +(\S+) *$/i)?.[1]
     if (given === undefined) {
       throw new ApiError('missing_api_key', 'Send the operator token in the header Authorization: Bearer <TOKEN>.')
     }

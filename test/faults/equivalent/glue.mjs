@@ -94,4 +94,18 @@ export default [
     after: 'cleanUp.unshift(exchange.onGone(end))',
     why: 'The order in which the two subscriptions end does not matter.',
   },
+  {
+    file: 'src/queue/redis/remote-entry.ts',
+    within: 'RemoteEntry',
+    before: 'startedAtMs = 0',
+    after: 'startedAtMs = 1',
+    why: 'It is set before it is read.',
+  },
+  {
+    file: 'src/server/server.ts',
+    within: 'close',
+    before: 'server.close()',
+    after: ';',
+    why: 'Only ends a check for timeouts, which keeps no process alive.',
+  },
 ]
