@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
-import { fileLines, type FileLine } from '../../src/batches/lines.ts'
-import { lineReply } from '../../src/batches/line-reply.ts'
-import { validateLines } from '../../src/batches/validate.ts'
-import type { LineRange } from '../../src/batches/batch-store.ts'
-import { byteBudget } from '../../src/shared/byte-budget.ts'
-import type { Caller } from '../../src/workspaces/workspace.ts'
-import { chatLine } from '../support/batches.ts'
+import { fileLines } from '../../src/batches/lines.ts'
 
 const FROM = { number: 1, start: 0 }
 
@@ -38,6 +32,7 @@ describe('the lines of a file', () => {
     }
     assert.deepEqual(await lines('\uFEFFone\n\uFEFFtwo'), ['one', '\uFEFFtwo'])
     assert.deepEqual(await lines('\uFEFF\r\none'), ['one'])
+    assert.deepEqual(await lines('one\n2'), ['one', '2'])
     assert.deepEqual(await lines('\uFEFFone', 3), ['\uFEFFone'])
   })
 
@@ -68,83 +63,5 @@ describe('the lines of a file', () => {
     }
     assert.equal(used, total)
     assert.ok(most <= 4, `${most} lines were in memory`)
-  })
-})
-
-describe('the check of a file', () => {
-  const parts = {
-    endpoints: { urls: [], check: async () => {}, jobOf: () => assert.fail(), errorBody: () => ({}) },
-    caller: { workspace: { id: 'ws' }, keyId: 'key' } as Caller,
-    memory: byteBudget(1e9),
-    maxLines: 100,
-    maxLineBytes: 3_000_000,
-    maxInFlight: 1000,
-    sleep: async () => {},
-  }
-
-  async function* file(lines: readonly object[], bytes = 10): AsyncGenerator<FileLine> {
-    for (const [index, line] of lines.entries()) {
-      yield {
-        number: index + 1,
-        start: index * bytes,
-        end: (index + 1) * bytes,
-        bytes: Buffer.from(JSON.stringify(line)),
-      }
-    }
-  }
-
-  it('finds ranges of few lines and few bytes that cover the file', async () => {
-    const ranges: LineRange[] = []
-    const found = async (range: LineRange): Promise<void> => void ranges.push(range)
-    const lines = Array.from({ length: 70 }, (_, index) => chatLine(index))
-    const small = await validateLines(file(lines), '/v1/chat/completions', { ...parts, found })
-    assert.deepEqual(small, { lines: 70 })
-    assert.deepEqual(
-      ranges.map((it) => [it.firstLine, it.lines, it.byteStart, it.byteEnd]),
-      [
-        [1, 32, 0, 320],
-        [33, 32, 320, 640],
-        [65, 6, 640, 700],
-      ],
-    )
-    ranges.length = 0
-    await validateLines(file(lines.slice(0, 3), 2 ** 20), '/v1/chat/completions', { ...parts, found })
-    assert.deepEqual(
-      ranges.map((it) => it.lines),
-      [1, 1, 1],
-    )
-    ranges.length = 0
-    await validateLines(file(lines), '/v1/chat/completions', { ...parts, maxInFlight: 81, found })
-    assert.deepEqual(
-      ranges.map((it) => it.lines),
-      [21, 21, 21, 7],
-    )
-  })
-
-  it('refuses too many lines, and none', async () => {
-    const found = async (): Promise<void> => {}
-    const many = Array.from({ length: 101 }, (_, index) => chatLine(index))
-    const checked = await validateLines(file(many), '/v1/chat/completions', { ...parts, found })
-    assert.ok('errors' in checked && checked.errors.data[0]?.code === 'request_too_large')
-    assert.equal(checked.errors.data[0].line, 101)
-    const empty = await validateLines(file([]), '/v1/chat/completions', { ...parts, found })
-    assert.ok('errors' in empty)
-  })
-})
-
-describe('a line whose range stops', () => {
-  it('gives up while it waits for its turn, and goes on while an engine has it', () => {
-    for (const isWaiting of [true, false]) {
-      const stop = new AbortController()
-      const reply = lineReply('request', 'ws', byteBudget(1e9), stop.signal)
-      let hasLeft = false
-      reply.onGone(() => void (hasLeft = true))
-      if (!isWaiting) reply.setWaiting(false)
-      stop.abort()
-      assert.deepEqual([reply.isGone, hasLeft], [isWaiting, isWaiting])
-      // A line that gave way to an online request waits again.
-      reply.setWaiting(true)
-      assert.equal(reply.isGone, true)
-    }
   })
 })

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { linePaceOf, RECENT_MS } from '../../src/batches/line-pace.ts'
 import { chatLine, reached, sdkOf, submit } from '../support/batches.ts'
 import { sharedStage } from '../support/shared-stage.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -100,26 +99,5 @@ describe('the progress of a batch', () => {
       (await page('')).data.map((it) => it.id),
       ids.slice(0, 2),
     )
-  })
-})
-
-describe('the pace of a batch', () => {
-  const running = { state: 'in_progress', pause: null, counts: { total: 1000, completed: 90, failed: 10 } } as const
-  const now = 1_795_000_000_000
-
-  it('is that of the last minutes, and says when the last line will end', () => {
-    assert.deepEqual(linePaceOf(running, 50, now - RECENT_MS, now), {
-      linesPerMinute: 5,
-      expectedEnd: now + 180 * 60_000,
-    })
-  })
-
-  it('is not known from a few lines or seconds, while nothing can run, or after the end', () => {
-    const unknown = { linesPerMinute: null, expectedEnd: null }
-    assert.deepEqual(linePaceOf(running, 4, now - RECENT_MS, now), unknown)
-    assert.deepEqual(linePaceOf(running, 50, now - 9000, now), unknown)
-    const pause = { code: 'spend_limit_exceeded', message: '', since: now }
-    assert.deepEqual(linePaceOf({ ...running, pause }, 50, now - RECENT_MS, now), unknown)
-    assert.deepEqual(linePaceOf({ ...running, state: 'completed' }, 50, now - RECENT_MS, now), unknown)
   })
 })

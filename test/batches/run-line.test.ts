@@ -176,12 +176,15 @@ describe('a line of a batch', () => {
 
   it('is left, and nothing is reported, when the service stops or cuts it off', async () => {
     const stopped = stage()
+    let attempts = 0
     stopped.parts.pipeline = async () => {
+      attempts++
       stopped.stop.abort(new Error('the service stops'))
       throw new ApiError('upstream_error', 'cut')
     }
     assert.equal(await stopped.run(), 'left')
-    assert.equal(await stopped.run(), 'left', 'and does not begin any more')
+    assert.equal(await stopped.run(), 'left')
+    assert.equal(attempts, 1, 'it does not begin any more')
     const cut = stage()
     cut.parts.pipeline = cut.failing(new CallerLeft())
     assert.equal(await cut.run(), 'left')

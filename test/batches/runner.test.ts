@@ -1,19 +1,23 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { describe, it } from 'node:test'
-import type { Batch, BatchPause, BatchStore, ClaimedRange } from '../../src/batches/batch-store.ts'
+import { describe, it, type TestContext } from 'node:test'
+import type { Batch, BatchStore, ClaimedRange, LineResult } from '../../src/batches/batch-store.ts'
 import type { BatchFiles } from '../../src/batches/files.ts'
 import { openRunner, type RunnerParts } from '../../src/batches/runner.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
+import { ApiError } from '../../src/shared/errors.ts'
 import { chatLine } from '../support/batches.ts'
-import { turn } from '../support/hand-clock.ts'
+import { handClock, turn } from '../support/hand-clock.ts'
 import { gate } from '../support/waiting.ts'
 
-const NOW = 1000
+/** The runner over a scripted store and engine. Time passes when a test says so, and every line of a file is alike. */
+
+const NOW = Date.UTC(2026, 0)
 const MIB = 2 ** 20
-const batchOf = (id: string): Batch =>
-  ({ id, workspaceId: 'ws_1', keyId: 'key', endpoint: '/v1/chat/completions' }) as Batch
-const rangeOf = (lines: number, byteEnd = 1000, batchId = 'batch_1'): ClaimedRange => ({
+const caller = { workspace: { id: 'ws_1' }, keyId: 'key' } as never
+const batchOf = (id: string, changes: Partial<Batch> = {}): Batch =>
+  ({ id, workspaceId: 'ws_1', keyId: 'key', endpoint: '/v1/chat/completions', pause: null, ...changes }) as Batch
+const rangeOf = (batchId: string, lines = 1, byteEnd = 1000): ClaimedRange => ({
   batchId,
   firstLine: 1,
   lines,
@@ -22,104 +26,226 @@ const rangeOf = (lines: number, byteEnd = 1000, batchId = 'batch_1'): ClaimedRan
   claims: 1,
 })
 
-/** A runner whose timers never ring. A range is free again once it is released. */
-function stage(
-  ranges: readonly ClaimedRange[],
-  file: () => Readable,
-  { store: changedStore, ...changes }: Partial<Omit<RunnerParts, 'store'>> & { store?: Partial<BatchStore> } = {},
-) {
-  const seen = { claims: 0, ended: 0, released: 0, pauses: [] as object[], failures: [] as string[] }
-  const free = [...ranges]
-  const store: Partial<BatchStore> = {
-    runnableBatches: async () => free.map(({ batchId }) => batchOf(batchId)),
-    async claimRange({ id }) {
-      await turn()
-      seen.claims++
-      return free.splice(
-        free.findIndex(({ batchId }) => batchId === id),
-        1,
-      )[0]
-    },
-    results: async () => [],
-    async releaseRange(range) {
-      seen.released++
-      free.push(range)
-    },
-    endRange: async () => void seen.ended++,
-    pauseBatch: async (_id, pause: BatchPause, resumeAt) => void seen.pauses.push({ ...pause, resumeAt }),
-    ...changedStore,
-  }
-  const files: Partial<BatchFiles> = { place: 'here', file: async () => ({}) as never, read: async () => file() }
-  const parts: Partial<RunnerParts> = {
-    store: store as BatchStore,
-    files: files as BatchFiles,
-    memory: byteBudget(1e9),
-    owner: '',
-    running: new Set(),
-    clock: { now: () => NOW, after: () => () => {} } as never,
-    maxInFlight: 8,
-    callerOf: async () => ({ workspace: { id: 'ws_1' }, keyId: 'key' }) as never,
-    isDraining: () => false,
-    failed: ({ message }) => void seen.failures.push(message),
-    leftMs: () => 0,
-    ...changes,
-  }
-  return { seen, free, runner: openRunner(parts as RunnerParts, () => {}) }
+interface StageOptions extends Partial<Omit<RunnerParts, 'store' | 'files'>> {
+  readonly ranges: readonly ClaimedRange[]
+  readonly batches?: readonly Batch[]
+  readonly store?: Partial<BatchStore>
+  readonly file?: BatchFiles['file']
+  readonly read?: BatchFiles['read']
 }
 
-const linesOf = (count: number) => (): Readable =>
+/** A range is free again once it is released, unless its batch is paused, or `over`. */
+function stage(t: TestContext, { ranges, batches = [], store, file, read, ...parts }: StageOptions) {
+  const clock = handClock(t.mock.timers)
+  /** What the store was asked for, besides looking for work. */
+  const asked: string[] = []
+  const seen = { looks: 0, lines: [] as string[], left: 0, failures: [] as string[] }
+  const free = [...ranges]
+  const over = new Set<string>()
+  const pausedUntil = new Map<string, number>()
+  const scripted: Partial<BatchStore> = {
+    async runnableBatches() {
+      seen.looks++
+      return free
+        .map(({ batchId }) => batches.find(({ id }) => id === batchId) ?? batchOf(batchId))
+        .filter(({ id }) => !over.has(id) && (pausedUntil.get(id) ?? 0) <= clock.monotonic())
+    },
+    async claimRange({ id }) {
+      await turn()
+      asked.push(`claim ${id}`)
+      const index = free.findIndex(({ batchId }) => batchId === id)
+      return free.splice(index, 1)[0]
+    },
+    renewRanges: async (renewed, until) => {
+      asked.push(`renew ${renewed.map(({ batchId }) => batchId).join()} for ${until - clock.now()}`)
+    },
+    batchesInProgress: async (ids) => ids.filter((id) => !over.has(id)),
+    results: async () => [],
+    async releaseRange(range) {
+      asked.push(`release ${range.batchId}`)
+      free.push(range)
+    },
+    endRange: async ({ batchId }) => void asked.push(`end ${batchId}`),
+    pauseBatch: async (id, { code, since }, resumeAt) => {
+      assert.equal(since, clock.now())
+      asked.push(`pause ${id} for ${resumeAt - since}: ${code}`)
+      pausedUntil.set(id, clock.monotonic() + resumeAt - since)
+    },
+    resumeBatch: async (id) => void asked.push(`resume ${id}`),
+    finalizeBatch: async (id, ending, errors, at) => {
+      assert.deepEqual([errors?.count, at], [1, clock.now()])
+      asked.push(`finalize ${id} ${ending}: ${errors?.data[0]?.code}`)
+      over.add(id)
+    },
+    ...store,
+  }
+  const runner = openRunner(
+    {
+      store: scripted as BatchStore,
+      files: {
+        place: 'here',
+        file: file ?? (async () => ({ id: '' })),
+        read: read ?? (async () => linesIn(ranges[0]?.lines ?? 0)),
+      } as BatchFiles,
+      memory: byteBudget(1e9),
+      owner: '',
+      running: new Set<string>(),
+      clock,
+      maxInFlight: 8,
+      endpoints: { jobOf: async () => ({ answer: { kind: 'whole', read: async () => {} } }) },
+      pipeline: async (_job: unknown, _caller: unknown, { requestId }: { requestId: string }) =>
+        void seen.lines.push(requestId),
+      sleep: () => new Promise(() => {}),
+      callerOf: async () => caller,
+      rowsOf: async () => [],
+      isDelivered: () => true,
+      isDraining: () => false,
+      failed: ({ message }: Error) => void seen.failures.push(message),
+      leftMs: () => 0,
+      ...parts,
+    } as unknown as RunnerParts,
+    () => void seen.left++,
+  )
+  t.after(async () => {
+    const closed = runner.close()
+    await settled()
+    clock.advance(60_000)
+    await closed
+  })
+  return { clock, asked, seen, free, over, runner }
+}
+
+const linesIn = (count: number): Readable =>
   Readable.from(Array.from({ length: count }, (_, index) => Buffer.from(`${JSON.stringify(chatLine(index))}\n`)))
+
+/** Lines that an engine has until the gate opens. */
+const until = ({ opened }: { readonly opened: Promise<void> }): Partial<StageOptions> => ({
+  async pipeline(_job, _caller, reply) {
+    reply.setWaiting(false)
+    const cut = Promise.withResolvers<never>()
+    reply.onGone(() => cut.reject(new Error('cut off')))
+    await Promise.race([opened, cut.promise])
+  },
+})
 
 /** More than enough for every promise that no timer holds up. */
 async function settled(): Promise<void> {
-  for (let turns = 0; turns < 30; turns++) await turn()
+  for (let turns = 0; turns < 40; turns++) await turn()
 }
 
 describe('a range of lines', () => {
-  it('whose input cannot be read pauses its batch with the reason, and is not claimed again at once', async () => {
-    const { seen, runner } = stage([rangeOf(2)], () => {
-      throw new Error('the file storage answered with status 503')
-    })
+  it('is claimed, run and ended, and the next one is looked for at once', async (t) => {
+    const { asked, seen, runner } = stage(t, { ranges: [rangeOf('one', 2)] })
     runner.wake()
     await settled()
-    assert.deepEqual([seen.claims, seen.released], [1, 1])
-    assert.deepEqual(seen.failures, ['the file storage answered with status 503'])
-    assert.deepEqual(seen.pauses, [
-      { code: 'service_unavailable', message: 'The input file cannot be read now.', since: NOW, resumeAt: NOW + 5000 },
-    ])
-    await runner.close()
+    assert.deepEqual(asked, ['claim one', 'end one'])
+    assert.deepEqual(seen.lines, ['one-1-1-1', 'one-2-1-1'])
+    assert.deepEqual([seen.left, seen.failures], [1, []])
   })
 
-  it('is released if the service drains before all of its lines have begun', async () => {
-    const state = { isDraining: false }
-    const engine = Promise.withResolvers<void>()
-    const run: string[] = []
-    const { seen, runner } = stage([rangeOf(2)], linesOf(2), {
-      maxInFlight: 1,
-      isDraining: () => state.isDraining,
-      endpoints: { jobOf: async () => ({ answer: { kind: 'whole', read: async () => {} } }) } as never,
-      async pipeline(_job, _caller, { requestId }) {
-        run.push(requestId)
-        await engine.promise
+  it('whose input cannot be read pauses its batch with the reason, and is claimed again after five seconds', async (t) => {
+    const { clock, asked, seen, runner } = stage(t, {
+      ranges: [rangeOf('one')],
+      async read() {
+        if (asked.length < 3) throw new Error('the file storage answered with status 503')
+        return linesIn(1)
       },
     })
     runner.wake()
     await settled()
-    assert.deepEqual(run, ['batch_1-1-1-1'])
-    state.isDraining = true
-    engine.resolve()
+    const first = ['claim one', 'pause one for 5000: service_unavailable', 'release one']
+    assert.deepEqual([asked, seen.failures], [first, ['the file storage answered with status 503']])
+    clock.advance(5000)
     await settled()
-    assert.deepEqual([run.length, seen.ended, seen.released], [1, 0, 1])
-    await runner.close()
+    assert.deepEqual(asked.slice(3), ['claim one', 'end one'])
   })
 
-  it('is not stopped by a renewal that began before it was claimed', async () => {
+  it('ends its batch if the input file is gone for good', async (t) => {
+    const { asked, seen, runner } = stage(t, {
+      ranges: [rangeOf('one')],
+      async file() {
+        throw new ApiError('not_found', 'gone')
+      },
+    })
+    runner.wake()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'finalize one failed: not_found', 'release one'])
+    assert.deepEqual(seen.failures, [])
+  })
+
+  it('ends its batch if the key of the batch has been revoked', async (t) => {
+    const { asked, seen, runner } = stage(t, { ranges: [rangeOf('one')], callerOf: async () => undefined })
+    runner.wake()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'finalize one failed: invalid_api_key', 'release one'])
+    assert.deepEqual([seen.lines, seen.failures], [[], []])
+  })
+
+  it('is released if the service drains before all of its lines have begun', async (t) => {
+    const state = { isDraining: false }
+    const engine = gate()
+    const { asked, runner } = stage(t, {
+      ranges: [rangeOf('one', 2)],
+      maxInFlight: 1,
+      isDraining: () => state.isDraining,
+      ...until(engine),
+    })
+    runner.wake()
+    await settled()
+    state.isDraining = true
+    engine.open()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'release one'])
+  })
+
+  it('is renewed every second for ten, and stops when its batch is no longer in progress', async (t) => {
+    const engine = gate()
+    const { clock, asked, seen, over } = stage(t, { ranges: [rangeOf('one', 2)], maxInFlight: 1, ...until(engine) })
+    clock.advance(0)
+    await settled()
+    for (let seconds = 1; seconds <= 2; seconds++) {
+      clock.advance(1000)
+      await settled()
+    }
+    over.add('one')
+    clock.advance(1000)
+    await settled()
+    assert.equal(seen.left, 0)
+    engine.open()
+    await settled()
+    const renewed = 'renew one for 10000'
+    assert.deepEqual(asked, ['claim one', renewed, renewed, renewed, 'release one'])
+    assert.equal(seen.left, 1)
+  })
+
+  it('stops when the key of its batch is revoked, and those of other batches go on', async (t) => {
+    const engine = gate()
+    const revoked = new Set<string>()
+    const { asked, runner } = stage(t, {
+      ranges: [rangeOf('one'), rangeOf('two')],
+      callerOf: async ({ id }) => (revoked.has(id) ? undefined : caller),
+      ...until(engine),
+    })
+    runner.wake()
+    await settled()
+    revoked.add('one')
+    await runner.refresh()
+    engine.open()
+    await settled()
+    assert.deepEqual(asked.slice(2), [
+      'renew one,two for 10000',
+      'finalize one failed: invalid_api_key',
+      'release one',
+      'end two',
+    ])
+  })
+
+  it('is not stopped by a renewal that began before it was claimed', async (t) => {
     const [engine, renewing] = [gate(), gate()]
-    const { seen, free, runner } = stage([rangeOf(1, 1000, 'one')], linesOf(1), {
-      endpoints: { jobOf: async () => ({ answer: { kind: 'whole', read: async () => {} } }) } as never,
-      pipeline: () => engine.opened,
+    const { asked, free, runner } = stage(t, {
+      ranges: [rangeOf('one')],
+      ...until(engine),
       store: {
-        renewRanges: async () => {},
         async batchesInProgress(ids) {
           await renewing.opened
           return ids
@@ -129,27 +255,225 @@ describe('a range of lines', () => {
     runner.wake()
     await settled()
     const renewed = runner.refresh()
-    free.push(rangeOf(1, 1000, 'two'))
+    free.push(rangeOf('two'))
     runner.wake()
     await settled()
-    assert.equal(seen.claims, 2)
     renewing.open()
     await renewed
     engine.open()
     await settled()
-    assert.deepEqual([seen.ended, seen.released], [2, 0])
-    await runner.close()
+    assert.deepEqual(asked, ['claim one', 'renew one for 10000', 'claim two', 'end one', 'end two'])
   })
 
-  it('is not claimed while others hold as many bytes as may be in memory', async () => {
-    const reading = Promise.withResolvers<never>()
-    const files = { place: 'here', file: () => reading.promise } as unknown as BatchFiles
-    const ranges = ['one', 'two', 'three', 'four'].map((id) => rangeOf(1, 40 * MIB, id))
-    const { seen, runner } = stage(ranges, linesOf(1), { files })
+  it('begins no line while the store is away, because others may have claimed it', async (t) => {
+    const engine = gate()
+    let isAway = true
+    let begun = 0
+    const { clock, asked, seen, runner } = stage(t, {
+      ranges: [rangeOf('one', 3)],
+      maxInFlight: 2,
+      store: {
+        async renewRanges() {
+          if (isAway) throw new Error('the store is away')
+        },
+      },
+      async pipeline(_job, _caller, reply) {
+        reply.setWaiting(false)
+        begun++
+        await engine.opened
+      },
+    })
     runner.wake()
     await settled()
-    assert.equal(seen.claims, 2)
+    await runner.refresh()
+    engine.open()
+    await settled()
+    assert.deepEqual([begun, seen.failures], [2, ['the store is away']])
+    isAway = false
+    clock.advance(1000)
+    await settled()
+    assert.deepEqual([begun, asked], [3, ['claim one', 'end one']])
+  })
+
+  it('does not run again what has a result, also an answer that was billed before its row was read', async (t) => {
+    const result = (line: number, state: LineResult['state']) =>
+      ({ line, state, requestId: `r-${line}`, owner: 'other', errorCode: null, body: '' }) as const
+    const completed: (readonly number[])[] = []
+    const { asked, seen, runner } = stage(t, {
+      ranges: [rangeOf('one', 4)],
+      rowsOf: async (ids) => {
+        assert.deepEqual(ids, ['r-2', 'r-3'])
+        return [
+          { requestId: 'r-2', outcome: 'completed' },
+          { requestId: 'r-3', outcome: 'interrupted' },
+        ]
+      },
+      store: {
+        results: async () => [result(1, 'failed'), result(2, 'stored'), result(3, 'stored')],
+        async writeResults(written, stored, at) {
+          assert.deepEqual([written, at], [[], NOW])
+          completed.push(stored.map(({ line }) => line))
+          return []
+        },
+      },
+    })
+    runner.wake()
+    await settled()
+    assert.deepEqual([completed, seen.lines], [[[2]], ['one-3-1-1', 'one-4-1-1']])
+    assert.deepEqual(asked, ['claim one', 'end one'])
+  })
+
+  it('pauses its batch once at the spend limit, and a line that has its answer ends the pause', async (t) => {
+    const refused = new ApiError('spend_limit_exceeded', 'spent')
+    let isSpent = true
+    const paused = batchOf('one', { pause: { code: 'spend_limit_exceeded', message: 'spent', since: NOW } })
+    const { clock, asked, runner } = stage(t, {
+      ranges: [rangeOf('one', 2)],
+      batches: [paused],
+      async pipeline() {
+        if (isSpent) throw refused
+      },
+    })
+    runner.wake()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'pause one for 5000: spend_limit_exceeded', 'release one'])
+    isSpent = false
+    clock.advance(5000)
+    await settled()
+    assert.deepEqual(asked.slice(3), ['claim one', 'resume one', 'resume one', 'end one'])
+  })
+})
+
+describe('how many ranges are claimed', () => {
+  it('is limited by the bytes that they have in memory', async (t) => {
+    const reading = Promise.withResolvers<never>()
+    const { asked, runner } = stage(t, {
+      ranges: ['one', 'two', 'three'].map((id) => rangeOf(id, 1, 32 * MIB)),
+      file: () => reading.promise,
+    })
+    runner.wake()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'claim two'])
     reading.reject(new Error('over'))
-    await runner.close()
+  })
+
+  it('is at most 64', async (t) => {
+    const reading = Promise.withResolvers<never>()
+    const { asked, runner } = stage(t, {
+      ranges: Array.from({ length: 70 }, (_, index) => rangeOf(`batch ${index}`)),
+      maxInFlight: 1000,
+      file: () => reading.promise,
+    })
+    runner.wake()
+    for (let rounds = 0; rounds < 20; rounds++) await settled()
+    assert.equal(asked.length, 64)
+    reading.reject(new Error('over'))
+  })
+
+  for (const [maxInFlight, order] of [
+    [3, ['claim a', 'claim c', 'claim b']],
+    [2, ['claim a', 'claim c']],
+  ] as const) {
+    it(`is limited by lines in flight, and the workspace with the fewest comes first (${maxInFlight})`, async (t) => {
+      const engine = gate()
+      const { asked, free, runner } = stage(t, {
+        ranges: [rangeOf('a', 2)],
+        batches: [batchOf('c', { workspaceId: 'ws_2' })],
+        maxInFlight,
+        ...until(engine),
+      })
+      runner.wake()
+      await settled()
+      free.push(rangeOf('b'), rangeOf('c'))
+      runner.wake()
+      await settled()
+      assert.deepEqual(asked, order)
+      engine.open()
+      await settled()
+      assert.deepEqual(asked.filter((it) => it.startsWith('end')).toSorted(), ['end a', 'end b', 'end c'])
+    })
+  }
+
+  it('is looked at again after a second if other replicas run all lines that the workspace may have', async (t) => {
+    const { clock, asked, seen, runner } = stage(t, {
+      ranges: [rangeOf('one')],
+      store: { claimRange: async () => (asked.push('refused'), undefined) },
+    })
+    runner.wake()
+    await settled()
+    clock.advance(999)
+    await settled()
+    assert.deepEqual(asked, ['refused'])
+    clock.advance(1)
+    await settled()
+    assert.deepEqual([asked, seen.looks], [['refused', 'refused'], 2])
+  })
+
+  it('is looked at again after ten seconds if there was nothing to run, or the store failed', async (t) => {
+    const { clock, seen, runner } = stage(t, {
+      ranges: [],
+      store: {
+        async runnableBatches() {
+          if (++seen.looks === 1) throw new Error('the store is away')
+          return []
+        },
+      },
+    })
+    runner.wake()
+    await settled()
+    for (const looks of [2, 3]) {
+      clock.advance(9999)
+      await settled()
+      assert.equal(seen.looks, looks - 1)
+      clock.advance(1)
+      await settled()
+      assert.equal(seen.looks, looks)
+    }
+    assert.deepEqual(seen.failures, ['the store is away'])
+  })
+})
+
+describe('a runner that closes', () => {
+  it('waits for the lines that engines have, releases the rest, and claims nothing more', async (t) => {
+    const engine = gate()
+    const { clock, asked, free, runner } = stage(t, {
+      ranges: [rangeOf('one', 2)],
+      maxInFlight: 1,
+      leftMs: () => 3000,
+      ...until(engine),
+    })
+    runner.wake()
+    await settled()
+    free.push(rangeOf('two'))
+    let isClosed = false
+    const closed = runner.close().then(() => (isClosed = true))
+    clock.advance(2999)
+    await settled()
+    assert.equal(isClosed, false)
+    engine.open()
+    await closed
+    runner.wake()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'release one'])
+  })
+
+  it('cuts them off when its time is up', async (t) => {
+    const { clock, asked, runner } = stage(t, {
+      ranges: [rangeOf('one')],
+      leftMs: () => 3000,
+      pipeline: (_job, _caller, reply) =>
+        new Promise((_resolve, reject) => {
+          reply.setWaiting(false)
+          reply.onGone(() => reject(new Error('cut off')))
+        }),
+    })
+    runner.wake()
+    await settled()
+    const closed = runner.close()
+    await settled()
+    assert.deepEqual(asked, ['claim one'])
+    clock.advance(3000)
+    await closed
+    assert.deepEqual(asked, ['claim one', 'release one'])
   })
 })
