@@ -7,7 +7,7 @@ import { subscribersOf, type AlertEndpoint } from '../../src/alerts/endpoints.ts
 import { alertEvent, bodyOf, deliveryId, type NamedEvent } from '../../src/alerts/events.ts'
 import { alertRoutes } from '../../src/alerts/routes/alerts.ts'
 import { webhookSchedule } from '../../src/alerts/webhook.ts'
-import { operatorCalls } from '../support/operator-calls.ts'
+import { askDocumented } from '../support/route-answer.ts'
 
 /** What operators see of alerts and do with them, and how events are dispatched. The store is scripted. */
 
@@ -127,52 +127,47 @@ describe('an operator of alerts', () => {
 })
 
 describe('an operator of alerts, over the API', () => {
-  const calls = (store: Partial<AlertStore>) => operatorCalls(alertRoutes({ alerts: alertsOn(store) }))
+  const onStore = (store: Partial<AlertStore>) => {
+    const routes = alertRoutes({ alerts: alertsOn(store) })
+    return (request: string) => askDocumented(routes, request.replace(' ', ' /admin/v1/alerts/'))
+  }
 
   it('sees the endpoints, and tests one on record', async () => {
-    const call = calls({
+    const call = onStore({
       disabledEndpoints: async () => [],
       enableEndpoint: async () => {},
       addEvents: async () => {},
       dispatchEvents: async () => {},
       delivery: async (id) => ({ ...row, id }),
     })
-    const { json } = await call('alertEndpoints')
-    assert.deepEqual([json.object, json.data.map(({ name }: { name: string }) => name)], ['list', ['hook']])
-    const tested = await call('testAlertEndpoint', { parameters: { name: 'hook' } })
-    assert.match(tested.json.id, /^dlv_/)
-    assert.deepEqual(tested.recorded, {
-      action: 'testAlertEndpoint',
-      subject: 'hook',
-      body: undefined,
-      state: undefined,
-    })
+    const { body } = await call('GET endpoints')
+    assert.deepEqual([body.object, body.data.map(({ name }: { name: string }) => name)], ['list', ['hook']])
+    const tested = await call('POST endpoints/hook/test')
+    assert.match(tested.body.id, /^dlv_/)
+    assert.deepEqual(tested.recorded, [{ action: 'testAlertEndpoint', subject: 'hook' }])
   })
 
   it('sees pages of up to 200 deliveries, by default 50, and replays one on record', async () => {
     const asked: object[] = []
-    const call = calls({
+    const call = onStore({
       delivery: async () => row,
       deliveries: async (query) => (asked.push(query), [row]),
       enableEndpoint: async () => {},
       replayDelivery: async () => true,
     })
-    const { json } = await call('alertDeliveries')
-    assert.deepEqual([json.object, json.data[0].id, json.next], ['list', 'dlv_1', null])
-    await call('alertDeliveries', { query: 'state=failed&event=key.created&endpoint=hook&before=dlv_1&limit=200' })
-    const unfiltered = { type: undefined, before: undefined, limit: 51 }
+    const { body } = await call('GET deliveries')
+    assert.deepEqual([body.object, body.data[0].id, body.next], ['list', 'dlv_1', null])
+    await call('GET deliveries?state=failed&event=key.created&endpoint=hook&before=dlv_1&limit=200')
     assert.deepEqual(asked, [
-      unfiltered,
+      { type: undefined, before: undefined, limit: 51 },
       { state: 'failed', type: 'key.created', endpoint: 'hook', before: row, limit: 201 },
     ])
     for (const query of ['limit=201', 'limit=0', 'state=lost', 'event=no.such', 'endpoint='])
-      await assert.rejects(call('alertDeliveries', { query }), { code: 'invalid_value' }, query)
-    const { recorded } = await call('replayAlertDelivery', { parameters: { id: 'dlv_1' } })
-    assert.partialDeepStrictEqual(recorded, {
-      action: 'replayAlertDelivery',
-      subject: 'dlv_1',
-      state: { id: 'dlv_1', state: 'queued' },
-    })
+      await assert.rejects(call(`GET deliveries?${query}`), { code: 'invalid_value' }, query)
+    const { recorded } = await call('POST deliveries/dlv_1/replay')
+    assert.partialDeepStrictEqual(recorded, [
+      { action: 'replayAlertDelivery', subject: 'dlv_1', state: { id: 'dlv_1', state: 'queued' } },
+    ])
   })
 })
 

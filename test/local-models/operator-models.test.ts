@@ -10,7 +10,7 @@ import type { LocalModels } from '../../src/local-models/local-models.ts'
 import { operatorModels } from '../../src/local-models/operator-models.ts'
 import { localModelRoutes } from '../../src/local-models/routes/local-models.ts'
 import { reservedBytes } from '../../src/shared/disk-room.ts'
-import { operatorCalls } from '../support/operator-calls.ts'
+import { askDocumented } from '../support/route-answer.ts'
 
 const EMBEDDING = 'sentence-transformers/all-minilm-l6-v2'
 const RERANKER = 'weir/minilm-rerank'
@@ -61,7 +61,8 @@ function stage() {
     diskSpace: async () => ({ size: 100_001, free: set.freeBytes }),
     directory: join(tmpdir(), 'weir', '..'),
   })
-  const call = operatorCalls(localModelRoutes({ localModels: models }))
+  const routes = localModelRoutes({ localModels: models })
+  const call = (request: string, body?: object) => askDocumented(routes, request, body ? { body } : {})
   return { set, models, removed, downloads, call, pass: (ms: number) => void (now += ms) }
 }
 
@@ -160,7 +161,7 @@ describe('local models, over the API', () => {
       pass(1000)
     }
     downloads.progress({ slug: RUNTIME_NAME, receivedBytes: 7, totalBytes: 9 })
-    const { object, data, machine } = (await call('listLocalModels')).json
+    const { object, data, machine } = (await call('GET /admin/v1/local-models')).body
     assert.deepEqual([object, data.length], ['list', manifest.length])
     assert.deepEqual(machine, {
       host: hostname(),
@@ -207,20 +208,23 @@ describe('local models, over the API', () => {
   it('are downloaded, paused and removed on record', async () => {
     const { call, set, removed } = stage()
     set.state = 'downloading'
-    const order = async (id: string) => call(id, { body: { model: 'minilm' } })
+    const order = (what: string, model = 'minilm') => call(`POST /admin/v1/local-models/${what}`, { model })
     const state = { model: EMBEDDING, state: 'downloading', received_bytes: 1 }
-    for (const id of ['pullModel', 'pauseModel']) {
-      const { json, recorded } = await order(id)
-      assert.deepEqual([json.model, json.problem], [EMBEDDING, null])
-      assert.deepEqual(recorded, { action: id, subject: '', body: { model: 'minilm' }, state })
+    const record = { subject: '', body: { model: 'minilm' }, state }
+    for (const [what, action] of [
+      ['download', 'pullModel'],
+      ['pause', 'pauseModel'],
+    ] as const) {
+      const { body, recorded } = await order(what)
+      assert.deepEqual([body.model, body.problem], [EMBEDDING, null])
+      assert.deepEqual(recorded, [{ action, ...record }])
     }
-    const { json, recorded } = await order('removeModel')
-    assert.deepEqual(json, { model: EMBEDDING, freed_bytes: 7, also_gone: [RERANKER] })
-    assert.deepEqual(recorded, { action: 'removeModel', subject: '', body: { model: 'minilm' }, state })
+    const { body, recorded } = await order('remove')
+    assert.deepEqual(body, { model: EMBEDDING, freed_bytes: 7, also_gone: [RERANKER] })
+    assert.deepEqual(recorded, [{ action: 'removeModel', ...record }])
     assert.deepEqual(removed, [`pause ${EMBEDDING}`, EMBEDDING])
-    await assert.rejects(call('pullModel', { body: { model: RERANKER } }), { code: 'conflict' })
-    for (const model of ['', 'x'.repeat(201)])
-      await assert.rejects(call('pullModel', { body: { model } }), { code: 'invalid_value' })
-    await assert.rejects(call('pullModel', { body: { model: 'x'.repeat(200) } }), { code: 'not_found' })
+    await assert.rejects(order('download', RERANKER), { code: 'conflict' })
+    for (const model of ['', 'x'.repeat(201)]) await assert.rejects(order('download', model), { code: 'invalid_value' })
+    await assert.rejects(order('download', 'x'.repeat(200)), { code: 'not_found' })
   })
 })

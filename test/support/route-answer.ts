@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { Errors } from 'typebox/schema'
 import type { RecordAction } from '../../src/operate/audit/recorded.ts'
 import type { SessionRoute } from '../../src/server/console/session-route.ts'
 import { Exchange } from '../../src/server/exchange.ts'
@@ -12,6 +13,7 @@ import { readQuery, routeTable } from '../../src/server/router.ts'
 import type { SignedIn } from '../../src/workspaces/sessions/workspace-sessions.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
 import { exchangeListener } from './exchange-listener.ts'
+import { undocumented, type DocumentSchema } from './openapi.ts'
 
 type AnyRoute = OpenRoute | KeyRoute | SessionRoute | OperatorRoute
 
@@ -105,4 +107,24 @@ export async function ask(routes: readonly AnyRoute[], request: string, asking: 
     await route.answer(exchange, parameters, session, record)
   }
   return Object.assign(answered, { recorded })
+}
+
+interface DocumentedAnswer extends Answered {
+  readonly body: any // oxlint-disable-line typescript/no-explicit-any -- the shape is what the tests are about
+}
+
+/** The same, of a JSON answer that has to have exactly the fields of its schema. */
+export async function askDocumented(
+  routes: readonly AnyRoute[],
+  request: string,
+  asking: Asking = {},
+): Promise<DocumentedAnswer> {
+  const answered = await ask(routes, request, asking)
+  const [method = '', path = ''] = request.split(/[ ?]/, 2)
+  const match = routeTable(routes).find(method, path)
+  const schema = match.kind === 'found' && match.route.operation?.response.content['application/json']?.schema
+  assert.ok(schema, `${request} has no schema`)
+  assert.deepEqual(Errors(schema, answered.body), [true, []], request)
+  assert.deepEqual(undocumented(schema as DocumentSchema, answered.body), [], request)
+  return answered
 }
