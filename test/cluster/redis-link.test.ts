@@ -110,6 +110,7 @@ describe('the link of a replica to Redis', () => {
     const before = redis.received.slice(0, redis.received.indexOf(heartbeats[0]!))
     assert.ok(before.some(({ name, values }) => name === 'script' && values[1] === ours.lua))
     assert.ok(before.some(({ name, values }) => name === 'subscribe' && values.join() === 'ours'))
+    assert.ok(before.some(({ name, values }) => name === 'info' && values.join() === 'server'))
     assert.deepEqual(heartbeats[0]?.values.slice(1), [
       '2',
       'weir:{replicas}',

@@ -65,6 +65,7 @@ describe('the port of all workers', () => {
     const [{ offer, socket }] = one.offers as [{ offer: number; socket: Socket }]
     for (let turns = 0; turns < 20; turns++) await turn()
     assert.deepEqual([socket.bytesRead, socket.destroyed, two.offers.length], [0, false, 0])
+    socket.emit('error', new Error('the client has reset it'))
     one.post({ kind: 'taken', offer, open: 1 })
     assert.ok(socket.destroyed, 'the worker has its own end of it')
   })
