@@ -107,6 +107,7 @@ export default [
     before: 'server.close()',
     after: ';',
     why: 'Only ends a check for timeouts, which keeps no process alive.',
+  },
   ...['0', '2'].map((count) => ({
     file: 'src/cluster/workers/port.ts',
     before: "const LISTENING_SOCKETS = process.platform === 'linux' ? 16 : 1",
@@ -130,5 +131,11 @@ export default [
     before: 'if (waitMs > 0) await sleep(waitMs)',
     after: 'if (waitMs >= 0) await sleep(waitMs)',
     why: 'A pause of 0 ms.',
+  },
+  {
+    file: 'src/compose/alert-sources.ts',
+    before: 'return keys.map(({ id, workspaceId, expiresAt }) => ({ id, workspaceId, expiresAt: expiresAt ?? 0 }))',
+    after: 'return keys.map(({ id, workspaceId, expiresAt }) => ({ id, workspaceId, expiresAt: expiresAt ?? 1 }))',
+    why: 'A key that expires has an expiry.',
   },
 ]
