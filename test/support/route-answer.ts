@@ -90,7 +90,8 @@ export async function ask(routes: readonly AnyRoute[], request: string, asking: 
   const { exchange, answered } = exchangeFor(request, asking)
   const recorded: unknown[] = []
   const record: RecordAction = async ({ state, ...action }, act) => {
-    recorded.push(JSON.parse(JSON.stringify({ ...action, state: await state() })))
+    // What does not exist yet has no state.
+    recorded.push(JSON.parse(JSON.stringify({ ...action, state: await state().catch(() => undefined) })))
     return act()
   }
   const match = routeTable(routes).find(exchange.method, exchange.path)

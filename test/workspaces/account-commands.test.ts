@@ -146,12 +146,21 @@ ${note}
       await shown(`keys revoke ${plain.id}`),
       `id         key_ID\nkey        weir_…${plain.key.slice(-4)}\nworkspace  other\nname       shop\ncreated    TODAY (Sydney)\nlast used  2025-03-15 12:30 (Sydney)\nrevoked    TODAY (Sydney)`,
     )
+    const limited = `keys create --workspace acme --manage-keys yes --requests-per-minute 5 --tokens-per-minute 1 --spend-per-day 2.5 --spend-per-month 50 --models ${SLUG},test-8b --endpoints /chat/completions,/rerank --addresses 10.0.0.0/8,::1 --json`
+    const { id } = JSON.parse((await run(limited)).stdout) as { id: string }
+    assert.match(
+      await shown(`keys revoke ${id}`),
+      /last used +never\nrevoked .*\nmanages keys +yes\nrate limit +5 requests per minute\ntoken limit +1 token per minute\nspend per day +A\$2\.50 \(excluding GST\)\nspend per month +A\$50\.00 \(excluding GST\)\nmodels +meta\/test-8b, test-8b\nendpoints +\/?chat\/completions, \/?rerank\naddresses +10\.0\.0\.0\/8, ::1$/,
+    )
     assert.doesNotMatch(await shown('keys list'), /other/)
-    assert.match(await shown('keys list --all'), /STATE\nkey_ID .* other .* revoked\nkey_ID .* acme .* works$/)
+    assert.match(
+      await shown('keys list --all'),
+      /STATE\n.* acme .* revoked\nkey_ID .* other .* revoked\nkey_ID .* acme .* works$/,
+    )
     const json = JSON.parse((await run('keys list --json')).stdout) as { data: { id: string }[]; next: null }
-    assert.deepEqual([json.data.length, json.next], [2, null])
+    assert.deepEqual([json.data.length, json.next], [3, null])
     await run('keys revoke none')
-    assert.deepEqual(await audit(6), [
+    assert.deepEqual((await audit(8)).toSpliced(5, 2), [
       ['createKey', '', { workspace: 'acme', name: 'site', expires_at: '2199-01-31' }, 'done'],
       ['createKey', '', { workspace: 'other' }, 'done'],
       ['changeKey', plain.id, { name: 'shop', expires_at: '2199-06-30' }, 'done'],

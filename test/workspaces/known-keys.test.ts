@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
+import { knownByHash } from '../../src/workspaces/keys/known-by-hash.ts'
 import { openKnownKeys } from '../../src/workspaces/keys/known-keys.ts'
 import type { ApiKey } from '../../src/workspaces/workspace.ts'
 import { noLimits } from '../support/key-limits.ts'
@@ -75,6 +76,23 @@ describe('known keys', () => {
     await known.refresh()
     assert.equal((await found('a'))?.id, 'key_a')
     assert.equal(lookups.length, 2)
+  })
+
+  it('are all looked up again after all were forgotten, those that do not exist too', async () => {
+    const reads: (readonly string[])[] = []
+    const known = knownByHash({
+      what: 'keys',
+      knownMax: 10,
+      async read(hashes) {
+        reads.push(hashes)
+        return new Map(hashes.filter((hash) => hash !== 'none').map((hash) => [hash, hash]))
+      },
+    })
+    for (const round of [1, 2]) {
+      for (const _ of [1, 2]) assert.deepEqual([await known.find('a'), await known.find('none')], ['a', null])
+      assert.equal(reads.length, 2 * round)
+      known.forgetAll()
+    }
   })
 
   it('that are revoked are refused as soon as the change is applied, and others stay', async () => {

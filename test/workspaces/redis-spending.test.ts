@@ -392,6 +392,23 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual((await answer()).counts, { [month.to]: ['0', '0'] }, 'a month that is all delivered is over')
   })
 
+  it('reports what was delivered while the workspace had no limit once it has one again', async (t) => {
+    const { join, hold, answer, heartbeat, deliveries, state, sent, pass } = await stage(t)
+    join()
+    const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
+    first.settle(25n)
+    await answer()
+    const { workspace } = state
+    state.workspace = { ...workspace, spendLimit: null }
+    heartbeat()
+    deliveries[0]?.resolve(true)
+    await pass(600_000)
+    assert.deepEqual(sent, [])
+    state.workspace = workspace
+    heartbeat()
+    assert.deepEqual((await answer()).counts, { [month.from]: ['25', '25'] })
+  })
+
   it('reports nothing as delivered while the journal does not keep up', async (t) => {
     const { join, hold, answer, heartbeat, deliveries, sent } = await stage(t)
     join()
