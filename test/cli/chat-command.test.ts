@@ -82,6 +82,7 @@ async function stage(
             return written.call(process.stdout, text)
           }
           await chat.run([...args, '--data', dataDir])
+          assert.ok(input.isPaused(), 'nothing more is read from the terminal')
         })
       } finally {
         Object.defineProperty(process, 'stdin', { value: stdin, configurable: true })

