@@ -38,7 +38,9 @@ describe('alerts in weir.yaml', () => {
       [secretOf(23), false],
       [secretOf(24), true],
       [secretOf(64), true],
-      [secretOf(67), false],
+      [secretOf(65), false],
+      [secretOf(24).replace('whsec_', ''), false],
+      [`${secretOf(24)} `, false],
     ] as const) {
       const { mistakes } = findMistakes(write({ webhooks: [hook] }), { HOOK_SECRET: secret })
       assert.equal(mistakes.length, isRight ? 0 : 1, secret)

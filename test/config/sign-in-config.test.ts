@@ -41,12 +41,29 @@ describe('sign_in in weir.yaml', () => {
     const member = { group: 'acme', role: 'member', workspace: 'acme' }
     const { publicUrl, operatorUrl } = signInOf({ ...least, roles: [member] })!
     assert.deepEqual([publicUrl, operatorUrl], ['https://weir.example.com', undefined])
+    const both = signInOf({ ...least, roles: [...least.roles, member] })!
+    assert.deepEqual([both.publicUrl, both.operatorUrl], ['https://weir.example.com', 'https://operator.example.com'])
     assert.equal(loadConfig({}, {}).signIn, undefined)
     const { settings } = loadConfig(write({ ...least, roles: [...least.roles, member] }))
     assert.deepEqual(settings.find(({ key }) => key === 'sign_in.oidc.roles')?.value, [
       'staff: operator',
       'acme: member of acme',
     ])
+  })
+
+  it('takes every field as it is given', () => {
+    const given = {
+      name: 'Example ID',
+      scopes: ['openid', 'groups'],
+      groups_claim: 'memberOf',
+      name_claim: 'nickname',
+      session_hours: 3,
+    }
+    const { name, scopes, groupsClaim, nameClaim, sessionMs } = signInOf({ ...least, ...given })!
+    assert.deepEqual(
+      [name, scopes, groupsClaim, nameClaim, sessionMs],
+      ['Example ID', given.scopes, 'memberOf', 'nickname', 10_800_000],
+    )
   })
 
   it('takes the secret from a variable, which only the service needs', () => {
