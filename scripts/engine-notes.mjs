@@ -44,7 +44,8 @@ export const engineNotes = {
     choices: 'Native: `n` and several prompts.',
     usage: `${runningUsage} Cached tokens with \`--enable-cache-report\`.`,
     abort: 'The request is aborted in the engine when the connection closes.',
-    tooLong: '400 with a message about the context length.',
+    tooLong:
+      '400 with a message about the context length. In a stream, older versions send 200 and an event with that error.',
     more: [
       '`best_of` is in its protocol, but nothing reads it. `suffix` is read only with `--completion-template`, and silently ignored without, so Weir refuses it.',
     ],

@@ -147,6 +147,8 @@ export interface StreamRelay {
   isDone(): boolean
   /** The engine sent something that is not a valid event, or reported an error. */
   isBroken(): boolean
+  /** The event that was wrong: it may be a refusal, as JSON. */
+  wrongEvent(): string | undefined
   /**
    * Continues with the stream of the next call. False if the stream of this call is incomplete, so that no other may
    * follow.

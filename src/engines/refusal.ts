@@ -164,6 +164,17 @@ function joined(sentence: string, detail: string): string {
   return detail === '' ? `${sentence}.` : `${sentence}: ${detail}`
 }
 
+/**
+ * The mistake of the caller that an event of a stream reports, after status 200, as some versions of SGLang and vLLM do.
+ * `event` is JSON; undefined if it reports something else.
+ */
+export function refusalInStream(event: string, inputName?: string): ApiError | undefined {
+  const { code } = asRecord(asRecord(JSON.parse(event))['error'])
+  const status = typeof code === 'number' && code >= 400 && code < 500 ? code : 500
+  const { error, isWorthAnother } = refusalFrom(status, event, inputName)
+  return isWorthAnother || error.status >= 500 ? undefined : error
+}
+
 /** An engine's explanation of its refusal. */
 interface EngineExplanation {
   /** Verbatim. */

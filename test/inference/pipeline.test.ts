@@ -598,6 +598,7 @@ function relayOf(reported: Usage | undefined): StreamRelay {
     },
     isDone: () => count('.') > 0,
     isBroken: () => count('!') > 0,
+    wrongEvent: () => undefined,
     next: () => true,
     isComplete: () => count('.') > 0,
     isPastLimit: () => false,

@@ -115,6 +115,7 @@ export function joinedStream(
     push: (chunk) => current().push(chunk),
     isDone: () => current().isDone(),
     isBroken: () => current().isBroken(),
+    wrongEvent: () => current().wrongEvent(),
     next() {
       if (!current().isComplete() || streams.length === limit.choices) return false
       streams.push(open(choiceOf(options, streams.length)))

@@ -84,6 +84,7 @@ export function generationStream<Choice extends AnyChoice>(
   let deltas = 0
   let done = false
   let broken = false
+  let wrongEvent: string | undefined
   let isPastLimit = false
   let isDecoded = false
   let isOnlyReasonLength = true
@@ -97,6 +98,7 @@ export function generationStream<Choice extends AnyChoice>(
       limit.echoedCharacters !== undefined || data.includes('\\u') || (format.countsCharacters?.(data) ?? false)
     const chunk = readChunk<Choice>(isDecoded ? fromBytes(data) : data)
     if (chunk === 'unreadable' && !isWhole) return data.trim() === '[DONE]' && endStream()
+    if (chunk === 'wrong') wrongEvent = fromBytes(data)
     if (typeof chunk === 'string') broken = true
     // An event with several lines contains line breaks, so it cannot be forwarded unchanged.
     else relayed += relayChunk(isWhole ? undefined : data, chunk)
@@ -219,6 +221,7 @@ export function generationStream<Choice extends AnyChoice>(
     },
     isDone: () => done,
     isBroken: () => broken,
+    wrongEvent: () => wrongEvent,
     isComplete: () => !broken && finished.size >= limit.choices,
     isPastLimit: () => isPastLimit,
     reported: count.reported,

@@ -1,4 +1,5 @@
 import { ApiError, CallerLeft } from '../../shared/errors.ts'
+import { refusalInStream } from '../../engines/refusal.ts'
 import { streamedUsage, type CountedUsage } from '../metering/usage-bounds.ts'
 import type { EngineRequest, StreamedAnswer } from '../../engines/job.ts'
 import type { RequestRow } from '../../ledger/rows.ts'
@@ -95,6 +96,12 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     return new Promise((resolve) => calls.whenIdle(resolve))
   }
 
+  /** The engine opened a stream only to refuse the request in it. */
+  function refused(): ApiError | undefined {
+    const event = end.kind === 'ended' ? relay.wrongEvent() : undefined
+    return event === undefined ? undefined : refusalInStream(event, job.calls[0]?.inputName)
+  }
+
   /** The engine opened a stream and ended it normally, without any content. */
   function isSilent(): boolean {
     return end.kind === 'ended' && !isOpen && !reply.isGone && !relay.isBroken()
@@ -135,7 +142,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
         throw new CallerLeft()
       }
       if (!isOpen) {
-        const error = failureOf(end)
+        const error = refused() ?? failureOf(end)
         await settleFailure(parts, request, error, { isOpen, firstTokenAt })
         throw error
       }

@@ -109,6 +109,7 @@ function relays({ streams, repeatsInput }: StreamPlan, maxTokens: number): Strea
     push: (chunk) => current().push(chunk),
     isDone: () => current().isDone(),
     isBroken: () => current().isBroken(),
+    wrongEvent: () => undefined,
     isComplete: () => opened.length === streams.length && opened.every((it) => it.isComplete()),
     isPastLimit: () => opened.some((it) => it.isPastLimit()),
     reportedUsage() {
@@ -166,6 +167,7 @@ function relay(maxTokens: number): StreamRelay {
     },
     isDone: () => isDone,
     isBroken: () => isBroken,
+    wrongEvent: () => undefined,
     isComplete: () => isFinished && !isBroken,
     isPastLimit: () => isPastLimit,
     reportedUsage: () => reported,
