@@ -17,13 +17,19 @@ const ROWS = 9000
 const WIDE = { width: 1280, height: 860 }
 const NARROW = { width: 390, height: 844 }
 
-const limits = { token_budget: 65_536, max_concurrent_requests: 16, max_queue_depth: 64, max_wait_ms: 60_000 }
+const limits = { token_budget: 65_536, max_concurrent_requests: 8, max_queue_depth: 64, max_wait_ms: 60_000 }
 const models = [
-  ['meta/llama-3.3-70b-instruct', 'Llama 3.3 70B', { input_per_million: '0.90', output_per_million: '0.90' }],
-  ['qwen/qwen3-32b', 'Qwen3 32B', { input_per_million: '0.35', output_per_million: '0.70' }],
-  ['mistralai/mistral-small-24b', 'Mistral Small 24B', { input_per_million: '0.15', output_per_million: '0.45' }],
-  ['google/gemma-3-12b-it', 'Gemma 3 12B', { input_per_million: '0.08', output_per_million: '0.16' }],
+  ['meta/llama-3.3-70b-instruct', 'Llama 3.3 70B', { input_per_million: '0.90', output_per_million: '0.90' }, 131_072],
+  ['qwen/qwen3-32b', 'Qwen3 32B', { input_per_million: '0.35', output_per_million: '0.70' }, 40_960],
+  [
+    'mistralai/mistral-small-24b',
+    'Mistral Small 24B',
+    { input_per_million: '0.15', output_per_million: '0.45' },
+    32_768,
+  ],
+  ['google/gemma-3-12b-it', 'Gemma 3 12B', { input_per_million: '0.08', output_per_million: '0.16' }, 65_536],
 ]
+const CALLERS = 16
 const workspaces = ['acme', 'harbour-studio', 'northwind', 'kookaburra-labs']
 const keyNames = ['website', 'support bot', 'nightly batch']
 
@@ -31,13 +37,15 @@ const keyNames = ['website', 'support bot', 'nightly batch']
 const best = [
   ['console-start', 'member', 'start'],
   ['console-overview', 'member', 'overview'],
-  ['console-models', 'member', 'models'],
+  ['console-playground', 'member', 'compare'],
   ['console-usage', 'member', 'usage'],
   ['console-request', 'member', 'request'],
   ['console-queues', 'operator', 'queues'],
   ['operator-overview', 'operator', 'overview'],
 ]
 
+const QUESTION = 'How do I wait for a promise with a time limit?'
+const THOUGHT = 'A short example is enough.'
 const ANSWER = `Race it against a timer, and **always** clear the timer:
 
 \`\`\`ts
@@ -62,35 +70,38 @@ const engine = await scriptedEngine()
 const weir = await startWeir({
   rate_limit: { requests_per_minute: 6000, unauthenticated_per_minute: 1000 },
   seller: { name: 'Example Pty Ltd', abn: '51 824 753 556', address: '1 Lock Street, Sydney NSW 2000' },
-  models: models.map(([id, name, pricing]) =>
+  models: models.map(([id, name, pricing, context]) =>
     modelEntry([engine.url], {
       id,
       name,
       pricing,
+      context_length: context,
       aliases: [],
       serverless: { engine: { kind: 'openai', urls: [engine.url], model: id }, limits },
     }),
   ),
 })
 const browser = await openBrowser()
+const callers = new AbortController()
 try {
   const pages = pagesOf(await use())
   const [, , folder, ...names] = process.argv
   if (folder === undefined) await takeBest(pages)
   else await takeAll(pages, folder, names)
 } finally {
+  callers.abort()
   await browser.close()
   await weir.stop()
   await engine.close()
 }
 
-/** Workspaces, keys, and five weeks of requests: more on weekdays and by day, few of them failed. */
+/** Workspaces, keys, and five weeks of requests: more on weekdays and by day, few of them failed. Then callers that go on. */
 async function use() {
-  for (const name of workspaces) {
-    await weir.admin('POST', '/admin/v1/workspaces', { name })
-    for (const key of keyNames) await weir.admin('POST', '/admin/v1/keys', { workspace: name, name: key })
+  const secrets = [weir.key]
+  for (const workspace of ['default', ...workspaces]) {
+    if (workspace !== 'default') await made('/admin/v1/workspaces', { name: workspace })
+    for (const name of keyNames) secrets.push((await made('/admin/v1/keys', { workspace, name })).key)
   }
-  for (const name of keyNames) await weir.admin('POST', '/admin/v1/keys', { workspace: 'default', name })
   await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '250.00' })
   const store = await openStoreHere({ dataDir: weir.dataDir, exclusive: false })
   const owners = await store.workspaces()
@@ -105,17 +116,60 @@ async function use() {
   const rows = Array.from({ length: ROWS }, (_, index) => rowOf(index, now, owners, keys, prices))
   for (let from = 0; from < ROWS; from += 3000) await store.addRows(rows.slice(from, from + 3000))
   await store.close()
-  engine.script = { tokens: ['Water ', 'flows ', 'over ', 'the ', 'weir.'], promptTokens: 420 }
-  for (let count = 0; count < 6; count++) await (await weir.chat({ model: models[count % 4][0] })).text()
-  for (const body of [{ temperature: 9 }, { model: 'none/such' }])
-    await (await weir.chat({ model: models[0][0], ...body })).text()
+  for (const [key, body] of [
+    [secrets[1], { temperature: 9 }],
+    [secrets[1], { temperature: 3 }],
+    [secrets[2], { model: 'none/such' }],
+    [secrets[3], { max_tokens: 0 }],
+  ])
+    await (await weir.chat({ model: models[0][0], ...body }, { key })).text()
   const found = rows.findLast(
     (it) => it.workspaceId === owners[0]?.id && it.outcome === 'completed' && it.queueWaitMs > 0,
   )
-  const issued = await weir.admin('POST', '/admin/v1/invoices', { workspace: 'default', period: monthBefore(now) })
-  const answer = await issued.json()
-  if (answer.number === undefined) throw new Error(JSON.stringify(answer))
-  return { requestId: found.requestId, model: models[0][0], invoice: answer.number, batch: await submitBatch() }
+  const period = monthBefore(now)
+  const { number: invoice } = await made('/admin/v1/invoices', { workspace: 'default', period })
+  const paid = await made('/admin/v1/invoices', { workspace: 'acme', period })
+  await made(`/admin/v1/invoices/${paid.number}/payments`, {
+    amount: paid.total,
+    paid_on: new Date(now - DAY_MS).toISOString().slice(0, 10),
+    reference: 'Transfer 4711',
+  })
+  engine.script = answerOf
+  const batch = await submitBatch()
+  for (let number = 0; number < CALLERS; number++)
+    void callAgainAndAgain(secrets[(number * 5) % secrets.length], number)
+  return { requestId: found.requestId, model: models[0][0], invoice, batch }
+}
+
+async function made(path, body) {
+  const response = await weir.admin('POST', path, body)
+  const answer = await response.json()
+  if (!response.ok) throw new Error(JSON.stringify(answer))
+  return answer
+}
+
+/** Some seconds for a request, so that most models are busy, and requests wait for the first one. */
+function answerOf({ body: { messages } }) {
+  if (messages.at(-1).content === QUESTION)
+    return { tokens: ANSWER.split(/(?<= )/), reasoning: [THOUGHT], promptTokens: 42 }
+  const length = messages.at(-1).content.length
+  return {
+    tokens: Array.from({ length: 20 + (length % 7) * 9 }, () => 'water '),
+    tokenMs: 60,
+    promptTokens: 6 * length,
+  }
+}
+
+async function callAgainAndAgain(key, number) {
+  for (let count = number; !callers.signal.aborted; count++) {
+    const [model] = models[number % 3 === 2 ? 1 + (count % 3) : 0]
+    const content = 'More of it. '.repeat(1 + (count % 9)) + '.'.repeat(number % 5)
+    const body = { model, stream: true, max_tokens: 400, messages: [{ role: 'user', content }] }
+    await weir
+      .chat(body, { key, signal: callers.signal })
+      .then((it) => it.text())
+      .catch(() => {})
+  }
 }
 
 function monthBefore(now) {
@@ -139,8 +193,7 @@ function chatWith(names) {
       if (index > 0) await page.getByRole('button', { name: 'Compare' }).click()
       await page.locator('.model-choice select').nth(index).selectOption({ label: name })
     }
-    engine.script = { tokens: ANSWER.split(/(?<= )/), reasoning: ['A short example is enough.'], promptTokens: 42 }
-    await page.getByLabel('Message').fill('How do I wait for a promise with a time limit?')
+    await page.getByLabel('Message').fill(QUESTION)
     await page.keyboard.press('Enter')
   }
 }
@@ -205,7 +258,7 @@ function pagesOf({ requestId, model, batch, invoice }) {
       models: ['/models', 'Llama 3.3 70B'],
       model: [`/models/${model}`, 'Speed'],
       keys: ['/keys', 'website'],
-      usage: ['/usage', 'Refused requests'],
+      usage: ['/usage', 'Cache hits'],
       requests: ['/requests', 'Refused requests'],
       request: [`/requests/${requestId}`, 'Timeline'],
       invoices: ['/invoices', 'Invoices'],

@@ -1,9 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useData } from '../shared/data.ts'
-import { brief, clock, date, milliseconds, sydneyDate, time } from '../shared/format.ts'
-import { OutcomeState } from '../shared/outcome.tsx'
-import { Empty, Ready, Table, requestCostColumn } from '../shared/parts.tsx'
-import { requestPath } from '../shared/request-path.ts'
+import { Empty, Ready, Table } from '../shared/parts.tsx'
+import { requestColumns } from '../shared/request-columns.tsx'
 import { api, type Answer, type Sample } from './api.ts'
 import { workspacePath } from './paths.ts'
 import { WorkspaceField } from './workspace-field.tsx'
@@ -116,26 +114,9 @@ function LiveFilter({
   )
 }
 
-const columns = [
-  {
-    title: 'Settled',
-    cell: ({ request_id: id, settled }: Row) => (
-      <a href={requestPath(id)}>
-        <time dateTime={settled} title={time(settled)} class="unbroken">
-          {sydneyDate(Date.parse(settled)) === sydneyDate(Date.now()) ? clock(settled) : date(settled)}
-        </time>
-      </a>
-    ),
-  },
+const columns = requestColumns<Row>([
   {
     title: 'Workspace',
-    cell: ({ workspace }: Row) => (workspace === null ? '–' : <a href={workspacePath(workspace)}>{workspace}</a>),
+    cell: ({ workspace }) => (workspace === null ? '–' : <a href={workspacePath(workspace)}>{workspace}</a>),
   },
-  { title: 'Model', cell: ({ model }: Row) => <span class="name-cell">{model}</span> },
-  { title: 'Outcome', cell: (row: Row) => <OutcomeState of={row} /> },
-  { title: 'Input', isNumber: true, cell: (row: Row) => brief(row.input_tokens) },
-  { title: 'Output', isNumber: true, cell: (row: Row) => brief(row.output_tokens) },
-  { title: 'Waited', isNumber: true, cell: (row: Row) => milliseconds(row.queue_wait_ms) },
-  { title: 'Took', isNumber: true, cell: (row: Row) => milliseconds(row.duration_ms) },
-  requestCostColumn,
-]
+])

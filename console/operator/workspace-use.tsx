@@ -2,6 +2,7 @@ import { ChartGroup } from '../shared/chart.tsx'
 import { keyIcon } from '../shared/icons.ts'
 import { useData } from '../shared/data.ts'
 import { count, date, exactAud, percent, sydneyDate } from '../shared/format.ts'
+import { balanceColumns, NumberOf } from '../shared/invoice.tsx'
 import { KeyState } from '../shared/keys.tsx'
 import { Ago, Amount, Empty, Figures, Meter, Ready, Table } from '../shared/parts.tsx'
 import { CostChart, RequestsChart } from '../shared/usage-charts.tsx'
@@ -139,10 +140,10 @@ function Invoices({ of: invoices }: { of: Answer<'listInvoices'>['data'] }) {
           rows={invoices}
           keyOf={({ number }) => number ?? ''}
           columns={[
-            { title: 'Number', cell: ({ number }) => <a href={`/console/invoices/${number}`}>{number}</a> },
-            { title: 'Kind', cell: ({ title }) => title },
+            { title: 'Number', cell: (document) => <NumberOf document={document} /> },
             { title: 'Month', cell: ({ period }) => period },
             { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => exactAud(total) },
+            ...balanceColumns,
           ]}
         />
       )}

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { Operations } from '../generated/console-api.ts'
 import { date, exactAud } from './format.ts'
-import { Empty, Facts, State, Table, type Health } from './parts.tsx'
+import { Empty, Facts, Figures, State, Table, type Health } from './parts.tsx'
 
 /** An invoice with its lines. Each line links to the rows behind it. */
 export type Invoice = Operations['invoice']['answer']
@@ -90,14 +90,21 @@ export function InvoiceView({
   const decimals = Math.max(...invoice.lines.map(({ amount }) => amount.split('.')[1]?.length ?? 0))
   return (
     <>
+      {invoice.balance === null ? null : (
+        <Figures
+          of={[
+            [owes(invoice.balance), exactAud(invoice.balance.amount_due)],
+            ...(invoice.due === null ? [] : [['Due', date(invoice.due)] as const]),
+            ['State', <StateOf key="state" balance={invoice.balance} />],
+          ]}
+        />
+      )}
       <section class="panel" aria-label="About this document">
         <Facts
           of={[
-            ...(invoice.balance === null ? [] : [['State', <StateOf balance={invoice.balance} />] as const]),
             ...(invoice.seller ? [['From', `${invoice.seller.name}, ABN ${invoice.seller.abn ?? '–'}`] as const] : []),
             ['To', `${invoice.buyer.name}${invoice.buyer.abn === null ? '' : `, ABN ${invoice.buyer.abn}`}`],
             ['Issued', invoice.issued === null ? 'not yet: this is a preview' : date(invoice.issued)],
-            ...(invoice.due === null ? [] : [['Due', date(invoice.due)] as const]),
             ...(invoice.purchase_order === null ? [] : [['Purchase order', invoice.purchase_order] as const]),
             ...(invoice.adjusts === null
               ? []
@@ -167,11 +174,14 @@ export function InvoiceView({
   )
 }
 
+const owes = ({ amount_due: due }: Balance): string => (due.startsWith('-') ? 'To be paid back' : 'Amount due')
+
 /** From the total to what is still owed. */
-function owed({ credited, paid, amount_due }: Balance): (readonly [string, ComponentChildren])[] {
+function owed(balance: Balance): (readonly [string, ComponentChildren])[] {
+  const { credited, paid, amount_due: due } = balance
   return [
     ...(Number(credited) === 0 ? [] : [['Credited', exactAud(`-${credited}`)] as const]),
     ...(Number(paid) === 0 ? [] : [['Paid', exactAud(`-${paid}`)] as const]),
-    [amount_due.startsWith('-') ? 'To be paid back' : 'Amount due', <strong key="due">{exactAud(amount_due)}</strong>],
+    [owes(balance), <strong key="due">{exactAud(due)}</strong>],
   ]
 }

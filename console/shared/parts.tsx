@@ -133,12 +133,12 @@ export function State({ is, children }: { is: Health; children: ComponentChildre
 export function Figures({
   of,
 }: {
-  of: readonly (readonly [label: string, value: ComponentChildren, note?: string])[]
+  of: readonly (readonly [label: ComponentChildren, value: ComponentChildren, note?: string])[]
 }) {
   return (
     <dl class="figures">
-      {of.map(([label, value, note]) => (
-        <div key={label}>
+      {of.map(([label, value, note], index) => (
+        <div key={index}>
           <dt>{label}</dt>
           <dd>
             {value} {note === undefined ? null : <small>{note}</small>}

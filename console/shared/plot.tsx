@@ -254,7 +254,7 @@ function optionsOf(
         ...axis,
         grid: { show: false },
         size: 28,
-        splits: (self) => splitsOf(self, unit),
+        splits: (self, _axis, from, to) => splitsOf(self, unit, from, to),
         values: (self, ticks) => ticks.map((it) => label(self, it)),
       },
       {
@@ -308,16 +308,17 @@ function pointsShown(self: uPlot, series: number): number[] {
 }
 
 const everyBars = [1, 2, 3, 4, 6, 8, 12, 24, 48, 96]
+const everySeconds = [1, 5, 15, 30, 60, 120, 300]
 
 /** The times that have a label: every one, or every second, and so on, as there is room. */
-function splitsOf(self: uPlot, unit: Unit): number[] {
-  const times = self.data[0]
+function splitsOf(self: uPlot, unit: Unit, from: number, to: number): number[] {
   const room = Math.max(1, Math.floor(self.over.clientWidth / LABEL_WIDTH))
   if (unit === 'second') {
-    const [from = 0, to = 0] = [times[0], times.at(-1)]
-    const count = Math.min(room, Math.max(1, Math.floor(to - from)))
-    return Array.from({ length: count }, (_, index) => from + ((to - from) * (index + 0.5)) / count)
+    const every = everySeconds.find((it) => (to - from) / it <= room) ?? Math.ceil((to - from) / room)
+    const first = Math.ceil(from / every)
+    return Array.from({ length: Math.floor(to / every) - first + 1 }, (_, index) => (first + index) * every)
   }
+  const times = self.data[0]
   const step = everyBars.find((it) => times.length / it <= room) ?? Math.ceil(times.length / room)
   return [...times].filter((_, index) => index % step === 0)
 }

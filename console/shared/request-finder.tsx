@@ -6,12 +6,11 @@ import { useAction } from './action.tsx'
 import { Field, Form } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { pulseIcon, searchIcon } from './icons.ts'
-import { brief, milliseconds, sydneyInstant } from './format.ts'
-import { OutcomeState } from './outcome.tsx'
+import { sydneyInstant } from './format.ts'
 import { Paged, usePages, type Page } from './pages.tsx'
-import { Empty, Moment, Table, type Column, requestCostColumn } from './parts.tsx'
+import { Empty, Table, type Column } from './parts.tsx'
 import type { RequestRow } from './request.tsx'
-import { requestPath } from './request-path.ts'
+import { requestColumns } from './request-columns.tsx'
 
 /** Finds requests by who sent them, what they asked for, how they ended, and when. The search is in the address. */
 
@@ -166,12 +165,11 @@ export interface Bound {
 export function FoundRequests<Row extends RequestRow>({
   search,
   load,
-  columns = [],
+  whose,
 }: {
   search: Search
   load: (before: string | undefined, signal: AbortSignal) => Promise<Page<Row, string>>
-  /** After the model. */
-  columns?: readonly Column<Row>[]
+  whose: Column<Row>
 }) {
   const pages = usePages(load, [search])
   return (
@@ -195,27 +193,7 @@ export function FoundRequests<Row extends RequestRow>({
             )}
           </Empty>
         ) : (
-          <Table
-            caption="Requests"
-            rows={rows}
-            keyOf={(it) => it.request_id}
-            columns={[
-              {
-                title: 'Settled',
-                cell: (row: Row) => (
-                  <a href={requestPath(row.request_id)}>
-                    <Moment at={row.settled} />
-                  </a>
-                ),
-              },
-              { title: 'Outcome', cell: (row) => <OutcomeState of={row} /> },
-              { title: 'Model', cell: (row) => <span class="name-cell">{row.model}</span> },
-              ...columns,
-              { title: 'Tokens', isNumber: true, cell: (row) => brief(row.input_tokens + row.output_tokens) },
-              { title: 'Took', isNumber: true, cell: (row) => milliseconds(row.duration_ms) },
-              requestCostColumn,
-            ]}
-          />
+          <Table caption="Requests" rows={rows} keyOf={(it) => it.request_id} columns={requestColumns([whose])} />
         )
       }
     </Paged>

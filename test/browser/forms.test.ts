@@ -168,7 +168,7 @@ describe('a form of the playground', () => {
     const { page, context, go } = await stage.visitor()
     await go('/playground')
     const temperature = page.getByRole('spinbutton', { name: 'Temperature' })
-    const tokens = page.getByRole('spinbutton', { name: 'Answer, tokens' })
+    const tokens = page.getByRole('spinbutton', { name: 'Longest answer, tokens' })
     const close = page.getByRole('button', { name: 'Close' })
     const send = page.getByRole('button', { name: 'Send' })
     await page.getByLabel('Message').fill('Keep me')

@@ -118,7 +118,7 @@ describe('an invoice that the operator issues', () => {
   it('is paid in parts, and a payment that was a mistake is removed', async () => {
     const { page, context, go } = await stage.operator()
     await go('/invoices/INV-000001')
-    const about = page.getByRole('region', { name: 'About this document' })
+    const about = page.locator('.figures')
     await about.getByText('Due', { exact: true }).first().waitFor()
     const payment = page.getByRole('button', { name: 'Record a payment' })
     await payment.click()

@@ -61,7 +61,7 @@ describe('[X4, X5] why requests failed', () => {
   it('finds a refused request by its id', async () => {
     const id = await refused({ max_tokens: 0 })
     const { page, go } = member
-    await go('/usage')
+    await go('/requests')
     await page.getByLabel('Find a request by its id').fill(id)
     await page.getByRole('button', { name: 'Find' }).click()
     await page.getByRole('heading', { name: 'Refused', exact: true }).waitFor()

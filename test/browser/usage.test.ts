@@ -112,7 +112,7 @@ describe('the usage page', () => {
     await chat.text()
     const id = chat.headers.get('x-request-id') ?? ''
     const { page, go } = visitor
-    await go('/usage')
+    await go('/requests')
     await page.getByLabel('Find a request by its id').fill(id)
     await page.getByRole('button', { name: 'Find' }).click()
     for (const title of ['Arrived', 'Admitted', 'First token', 'Ended', 'Settled']) {

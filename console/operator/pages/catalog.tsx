@@ -22,7 +22,17 @@ export function CatalogPage() {
     })
   return (
     <>
-      <PageHead title="Catalog" about="What the file would change in the catalog in force.">
+      <PageHead
+        title="Catalog"
+        about={
+          <>
+            What the file would change in the catalog in force.
+            {preview.state === 'ready' ? (
+              <span class="wrap"> {preview.data.file ?? 'The catalog is built in.'}</span>
+            ) : null}
+          </>
+        }
+      >
         <button type="button" onClick={preview.reload}>
           Check again
         </button>
@@ -30,9 +40,8 @@ export function CatalogPage() {
       <div role="status">{notice === undefined ? null : <div class="notice">{notice}</div>}</div>
       <Problem of={action} />
       <Ready of={preview}>
-        {({ file, mistakes, needs_restart: pending, losses, changes }) => (
+        {({ mistakes, needs_restart: pending, losses, changes }) => (
           <>
-            <p class="soft wrap">{file === null ? 'The catalog is built in.' : file}</p>
             {pending.length === 0 ? null : (
               <div class="notice warn">
                 <strong>

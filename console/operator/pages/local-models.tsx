@@ -222,9 +222,7 @@ function Memory({ of: { memory } }: { of: LocalModel }) {
   return (
     <div>
       <State is={health}>{word}</State>
-      <div class="small soft">
-        needs {bytesText(memory.needed_bytes)} of {bytesText(memory.available_bytes)}
-      </div>
+      <div class="small soft">needs {bytesText(memory.needed_bytes)}</div>
     </div>
   )
 }

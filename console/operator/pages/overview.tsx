@@ -61,6 +61,7 @@ export function OverviewPage() {
     },
     [Math.floor(reload / SLOWER)],
   )
+  const today = sydneyDate(Date.now())
   return (
     <>
       <PageHead title="Overview" about="Days are days in Sydney. Amounts exclude GST." />
@@ -87,13 +88,17 @@ export function OverviewPage() {
             <Figures of={[...loadOf(sample), ['Requests today', count(report.total.requests)]]} />
             <Figures
               of={[
-                ['Refused today', count(refused.total)],
                 [
-                  'Failed today',
-                  <a key="failed" href={`/console/requests?outcome=failed&from=${sydneyDate(Date.now())}`}>
-                    {count(failed.data.length)}
-                    {failed.next === null ? '' : '+'}
+                  <a key="refused" href={`/console/requests?from=${today}`}>
+                    Refused today
                   </a>,
+                  count(refused.total),
+                ],
+                [
+                  <a key="failed" href={`/console/requests?outcome=failed&from=${today}`}>
+                    Failed today
+                  </a>,
+                  `${count(failed.data.length)}${failed.next === null ? '' : '+'}`,
                 ],
                 ['Cost today', <Amount key="today" of={report.total.amount} />],
                 ['Cost this month', month.state === 'ready' ? <Amount key="month" of={month.data.total} /> : '…'],

@@ -54,7 +54,7 @@ export function RequestsPage() {
           load={(before, signal) =>
             api('listRequests', { query: { limit: 25, ...given, ...(before === undefined ? {} : { before }) }, signal })
           }
-          columns={[{ title: 'Sent by', cell: ({ workspace, key_id }) => <Sender of={{ workspace, key_id }} /> }]}
+          whose={{ title: 'Sent by', cell: ({ workspace, key_id }) => <Sender of={{ workspace, key_id }} /> }}
         />
       </section>
       <RefusedSection

@@ -2,23 +2,10 @@ import { useLocation } from 'preact-iso/router'
 import { useEffect } from 'preact/hooks'
 import { ChartGroup } from '../../shared/chart.tsx'
 import { useData } from '../../shared/data.ts'
-import { brief, count, milliseconds, sydneyDate } from '../../shared/format.ts'
-import { OutcomeState } from '../../shared/outcome.tsx'
-import { requestPath } from '../../shared/request-path.ts'
+import { count, sydneyDate } from '../../shared/format.ts'
+import { requestColumns } from '../../shared/request-columns.tsx'
 import { reloadKey } from '../../shared/live.ts'
-import {
-  costColumn,
-  Ago,
-  Amount,
-  Figures,
-  Loading,
-  Moment,
-  PageHead,
-  Ready,
-  Stale,
-  Table,
-  requestCostColumn,
-} from '../../shared/parts.tsx'
+import { costColumn, Ago, Amount, Figures, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
 import { CostChart, RequestsChart } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
 import { Arriving } from '../arriving.tsx'
@@ -85,7 +72,7 @@ export function OverviewPage() {
                 caption="Newest requests"
                 rows={requests}
                 keyOf={({ request_id: id }) => id}
-                columns={requestColumns}
+                columns={requestColumns()}
               />
             </section>
             <Keys of={keys} />
@@ -143,23 +130,3 @@ function Keys({ of: keys }: { of: Answer<'keys'>['data'] }) {
     </section>
   )
 }
-
-type Request = Answer<'requests'>['data'][number]
-
-const requestColumns = [
-  {
-    title: 'Settled',
-    cell: (row: Request) => (
-      <a href={requestPath(row.request_id)}>
-        <Moment at={row.settled} />
-      </a>
-    ),
-  },
-  { title: 'Model', cell: (row: Request) => <span class="name-cell">{row.model}</span> },
-  { title: 'Outcome', cell: (row: Request) => <OutcomeState of={row} /> },
-  { title: 'Input', isNumber: true, cell: (row: Request) => brief(row.input_tokens) },
-  { title: 'Output', isNumber: true, cell: (row: Request) => brief(row.output_tokens) },
-  { title: 'Waited', isNumber: true, cell: (row: Request) => milliseconds(row.queue_wait_ms) },
-  { title: 'Took', isNumber: true, cell: (row: Request) => milliseconds(row.duration_ms) },
-  requestCostColumn,
-]

@@ -54,7 +54,7 @@ export function RequestsPage() {
         load={(before, signal) =>
           api('requests', { query: { limit: 25, ...given, ...(before === undefined ? {} : { before }) }, signal })
         }
-        columns={[{ title: 'Key', cell: (row) => <span class="short-cell">{nameOf(row.key_id)}</span> }]}
+        whose={{ title: 'Key', cell: (row) => <span class="short-cell">{nameOf(row.key_id)}</span> }}
       />
       <RefusedSection
         load={(before, signal) =>

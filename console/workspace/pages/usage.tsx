@@ -5,7 +5,6 @@ import { useData } from '../../shared/data.ts'
 import { brief, count, milliseconds, percent } from '../../shared/format.ts'
 import { costColumn, Amount, Empty, Figures, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
 import { PeriodChoice, periodIn } from '../../shared/period.tsx'
-import { RequestSearch } from '../../shared/request.tsx'
 import { TimesAndFailures } from '../../shared/times-and-failures.tsx'
 import { UsageCharts } from '../../shared/usage-charts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -57,7 +56,16 @@ export function UsagePage() {
   return (
     <>
       <PageHead title="Usage" about="Amounts are in Australian dollars and exclude GST. Days are days in Sydney.">
-        <RequestSearch />
+        <a class="button" href={`/console/requests?${new URLSearchParams({ from, to, ...shown }).toString()}`}>
+          List the requests
+        </a>
+        <a
+          class="button"
+          href={`/api/v1/usage?${new URLSearchParams({ from, to, ...shown, format: 'csv' }).toString()}`}
+          download
+        >
+          Export CSV
+        </a>
       </PageHead>
       <Ready of={month}>{(it) => <Month of={it} />}</Ready>
       <div class="row">
@@ -77,16 +85,6 @@ export function UsagePage() {
           options={known.state === 'ready' ? known.data[filter] : []}
           choose={(next) => route(address({ ...period.query, by: group, [filter]: next }), true)}
         />
-        <a class="button" href={`/console/requests?${new URLSearchParams({ from, to, ...shown }).toString()}`}>
-          List the requests
-        </a>
-        <a
-          class="button"
-          href={`/api/v1/usage?${new URLSearchParams({ from, to, ...shown, format: 'csv' }).toString()}`}
-          download
-        >
-          Export CSV
-        </a>
       </div>
       <Ready of={usage}>
         {({ report, latency, group: grouped }) =>

@@ -21,7 +21,7 @@ interface NumberSetting {
 }
 
 const numbers: readonly NumberSetting[] = [
-  { name: 'max_tokens', title: 'Answer, tokens', min: 1, step: 1 },
+  { name: 'max_tokens', title: 'Longest answer, tokens', min: 1, step: 1 },
   { name: 'temperature', title: 'Temperature', min: 0, max: 2, step: 0.1, usual: 1 },
   { name: 'top_p', title: 'Top p', min: 0, max: 1, step: 0.05, usual: 1 },
   { name: 'top_k', title: 'Top k', min: 1, step: 1, usualMax: 200, usual: 40 },
@@ -90,7 +90,7 @@ export function SettingsSheet({
             />
           ))}
         {isTaken('stop') ? (
-          <Field label="Stop at" hint="One text per line.">
+          <Field label="Stop the answer at" hint="One text per line.">
             <textarea name="stop" rows={2} value={settings['stop'] ?? ''} onInput={set('stop')} class="code" />
           </Field>
         ) : null}
