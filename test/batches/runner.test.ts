@@ -17,12 +17,12 @@ const MIB = 2 ** 20
 const caller = { workspace: { id: 'ws_1' }, keyId: 'key' } as never
 const batchOf = (id: string, changes: Partial<Batch> = {}): Batch =>
   ({ id, workspaceId: 'ws_1', keyId: 'key', endpoint: '/v1/chat/completions', pause: null, ...changes }) as Batch
-const rangeOf = (batchId: string, lines = 1, byteEnd = 1000): ClaimedRange => ({
+const rangeOf = (batchId: string, lines = 1): ClaimedRange => ({
   batchId,
   firstLine: 1,
   lines,
   byteStart: 0,
-  byteEnd,
+  byteEnd: 1000,
   claims: 1,
 })
 
@@ -348,7 +348,7 @@ describe('how many ranges are claimed', () => {
   it('is limited by the bytes that they have in memory', async (t) => {
     const reading = Promise.withResolvers<never>()
     const { asked, runner } = stage(t, {
-      ranges: ['one', 'two', 'three'].map((id) => rangeOf(id, 1, 32 * MIB)),
+      ranges: ['one', 'two', 'three'].map((id) => ({ ...rangeOf(id), byteStart: 32 * MIB, byteEnd: 64 * MIB })),
       file: () => reading.promise,
     })
     runner.wake()

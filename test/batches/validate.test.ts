@@ -103,6 +103,13 @@ describe('the check of a file', () => {
     assert.equal(memory.held(), 0)
   })
 
+  it('finds no range after a mistake', async () => {
+    const lines = [{}, ...Array.from({ length: 40 }, (_, index) => chatLine(index))]
+    const found = async (): Promise<void> => assert.fail('the batch will not run')
+    const checked = await validateLines(file(lines), '/v1/chat/completions', { ...parts, found })
+    assert.ok('errors' in checked && checked.errors.count === 1)
+  })
+
   it('tells ids apart that differ at their end', async () => {
     const ids = ['a', 'b'].map((end) => chatLine('x'.repeat(500) + end))
     assert.deepEqual(await validateLines(file(ids), '/v1/chat/completions', { ...parts, found: async () => {} }), {
