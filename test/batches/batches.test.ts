@@ -5,6 +5,7 @@ import type { BatchStore, ClaimedBatch } from '../../src/batches/batch-store.ts'
 import { openBatches, type BatchesParts } from '../../src/batches/batches.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
+import { CallerLeft } from '../../src/shared/errors.ts'
 import { chatLine } from '../support/batches.ts'
 import { turn } from '../support/hand-clock.ts'
 
@@ -12,6 +13,8 @@ import { turn } from '../support/hand-clock.ts'
 
 const NOW = 1000
 const POLL_MS = 10_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 86_400_000
 const batchOf = (id: string, changes: Partial<ClaimedBatch> = {}): ClaimedBatch =>
   ({
     id,
@@ -36,12 +39,20 @@ interface Timer {
 
 function stage(changed: Partial<BatchStore> = {}, parts: Partial<BatchesParts> = {}) {
   const seen = { steps: [] as string[], looks: 0, refreshes: 0, announced: 0, failures: [] as string[] }
+  const state = { now: NOW }
   const toClaim: ClaimedBatch[] = []
   const timers = new Set<Timer>()
   const store: Partial<BatchStore> = {
     freeClaims: async () => {},
-    claimBatch: async () => toClaim.shift(),
-    renewBatch: async ({ id }) => (seen.steps.push(`renew ${id}`), true),
+    async claimBatch(place, now, leaseUntil) {
+      assert.deepEqual([place, now, leaseUntil], ['here', state.now, state.now + 20_000])
+      return toClaim.shift()
+    },
+    async renewBatch({ id }, leaseUntil) {
+      assert.equal(leaseUntil, NOW + 20_000)
+      seen.steps.push(`renew ${id}`)
+      return true
+    },
     releaseBatch: async ({ id }) => void seen.steps.push(`release ${id}`),
     clearLines: async ({ id }) => (seen.steps.push(`clear ${id}`), false),
     clearRanges: async () => {},
@@ -68,10 +79,15 @@ function stage(changed: Partial<BatchStore> = {}, parts: Partial<BatchesParts> =
       read: async () => Readable.from([Buffer.from(JSON.stringify(chatLine('a')))]),
     },
     spool: { open: async () => ({ length: 0, close: async () => {} }) },
-    endpoints: { urls: ['/v1/chat/completions'], check: async () => {} },
+    endpoints: {
+      urls: ['/v1/chat/completions'],
+      check: async () => {},
+      jobOf: async () => ({ answer: { kind: 'whole', read: async () => {} } }),
+    },
+    running: new Set(),
     memory: byteBudget(1e6),
     clock: {
-      now: () => NOW,
+      now: () => state.now,
       after(ms: number, ring: () => void) {
         const timer = { ms, ring }
         timers.add(timer)
@@ -84,6 +100,7 @@ function stage(changed: Partial<BatchStore> = {}, parts: Partial<BatchesParts> =
     maxLineBytes: 1000,
     maxInFlight: 8,
     maxQueuedLines: 10,
+    retentionDays: 3,
     callerOf: async () => ({ workspace: { id: 'ws_1' } }),
     isDraining: () => false,
     leftMs: () => 0,
@@ -97,7 +114,7 @@ function stage(changed: Partial<BatchStore> = {}, parts: Partial<BatchesParts> =
     for (const timer of due) timer.ring()
     await settled()
   }
-  return { seen, toClaim, timers, changes, batches, ring }
+  return { seen, state, toClaim, timers, changes, batches, ring }
 }
 
 /** More than enough for every promise that no timer holds up. */
@@ -129,6 +146,29 @@ describe('the steps of batches', () => {
     assert.deepEqual([seen.steps, seen.announced, seen.looks], [['begin new'], 1, 2])
     await batches.cancel('ws_1', 'new')
     assert.equal(seen.announced, 2)
+  })
+
+  it('stop the lines of a batch that was cancelled at another replica, at once', async (t) => {
+    const range = { batchId: 'b', firstLine: 1, lines: 1, byteStart: 0, byteEnd: 9, claims: 1 }
+    const ranges = [range]
+    const { seen, changes, batches, ring } = stage(
+      {
+        runnableBatches: async () => ranges.map(() => batchOf('b', { state: 'in_progress' })),
+        claimRange: async () => ranges.pop(),
+        results: async () => [],
+        renewRanges: async () => {},
+        batchesInProgress: async () => [],
+        releaseRange: async () => void seen.steps.push('release'),
+      },
+      // Its model has no free place.
+      { pipeline: (_job, _caller, reply) => new Promise((_, reject) => reply.onGone(() => reject(new CallerLeft()))) },
+    )
+    t.after(() => batches.close())
+    await ring(0)
+    assert.deepEqual(seen.steps, [])
+    await changes.announce('batches')
+    await settled()
+    assert.deepEqual([seen.steps, seen.failures], [['release'], []])
   })
 
   it('follow from the state of the batch', async (t) => {
@@ -222,6 +262,17 @@ describe('the steps of batches', () => {
     toClaim.push(ended('one'))
     await ring(0)
     assert.equal(toClaim.length, 1)
+  })
+
+  it('forget batches whose retention has ended, once an hour', async (t) => {
+    const forgotten: number[] = []
+    const { seen, state, batches, ring } = stage({ forgetBatches: async (before) => void forgotten.push(before) })
+    t.after(() => batches.close())
+    for (const now of [NOW, NOW + HOUR_MS - 1, NOW + HOUR_MS]) {
+      state.now = now
+      await ring(now === NOW ? 0 : POLL_MS)
+    }
+    assert.deepEqual([forgotten, seen.failures], [[NOW - 3 * DAY_MS, NOW + HOUR_MS - 3 * DAY_MS], []])
   })
 
   it('begin with the claims of an earlier process, if there is no other', async (t) => {

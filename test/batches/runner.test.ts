@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { describe, it, type TestContext } from 'node:test'
 import type { Batch, BatchStore, ClaimedRange, LineResult } from '../../src/batches/batch-store.ts'
 import type { BatchFiles } from '../../src/batches/files.ts'
-import { openRunner, type RunnerParts } from '../../src/batches/runner.ts'
+import { billedResults, openRunner, type RunnerParts } from '../../src/batches/runner.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { ApiError } from '../../src/shared/errors.ts'
 import { chatLine } from '../support/batches.ts'
@@ -50,7 +50,8 @@ function stage(t: TestContext, { ranges, batches = [], store, file, read, ...par
         .map(({ batchId }) => batches.find(({ id }) => id === batchId) ?? batchOf(batchId))
         .filter(({ id }) => !over.has(id) && (pausedUntil.get(id) ?? 0) <= clock.monotonic())
     },
-    async claimRange({ id }) {
+    async claimRange({ id }, _most, now, leaseUntil) {
+      assert.deepEqual([now, leaseUntil], [NOW, NOW + 10_000])
       await turn()
       asked.push(`claim ${id}`)
       const index = free.findIndex(({ batchId }) => batchId === id)
@@ -265,6 +266,35 @@ describe('a range of lines', () => {
     assert.deepEqual(asked, ['claim one', 'renew one for 10000', 'claim two', 'end one', 'end two'])
   })
 
+  it('has begun before the next range of its batch is claimed', async (t) => {
+    const engine = gate()
+    let isAway = true
+    const { asked, seen, free, runner } = stage(t, {
+      ranges: [rangeOf('one')],
+      store: {
+        async renewRanges() {
+          if (isAway) throw new Error('the store is away')
+        },
+      },
+      ...until(engine),
+    })
+    runner.wake()
+    await settled()
+    // From now on, lines wait.
+    await runner.refresh()
+    free.push(rangeOf('two'), rangeOf('two'))
+    runner.wake()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'claim two'])
+    isAway = false
+    await runner.refresh()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'claim two', 'claim two'])
+    engine.open()
+    await settled()
+    assert.equal(seen.left, 2, 'once for each batch')
+  })
+
   it('begins no line while the store is away, because others may have claimed it', async (t) => {
     const engine = gate()
     let isAway = true
@@ -477,3 +507,33 @@ describe('a runner that closes', () => {
     assert.deepEqual(asked, ['claim one', 'release one'])
   })
 })
+
+describe('an answer that was kept, and whose line was not completed', () => {
+  const cases: readonly (readonly [string, Kept, boolean])[] = [
+    ['was billed', { outcome: 'completed' }, true],
+    ['was not billed, because its process died', { outcome: 'interrupted' }, false],
+    ['may be billed by the journal of the process that has it', { isDelivered: false }, true],
+    ['may be billed, because its request runs here', { isRunning: true }, true],
+    ['will never be billed: the ledger has every row of that process', {}, false],
+  ]
+  for (const [what, { outcome, isDelivered = true, isRunning = false }, isBilled] of cases) {
+    it(`${isBilled ? 'is delivered' : 'is not delivered'} if it ${what}`, async () => {
+      const kept: LineResult = { line: 1, state: 'stored', requestId: 'r', owner: 'o', errorCode: null }
+      const billed = await billedResults(
+        {
+          rowsOf: async () => (outcome ? [{ requestId: 'r', outcome }] : []),
+          isDelivered: (owner) => (assert.equal(owner, 'o'), isDelivered),
+          running: new Set(isRunning ? ['r'] : []),
+        },
+        [kept],
+      )
+      assert.deepEqual(billed, isBilled ? [kept] : [])
+    })
+  }
+})
+
+interface Kept {
+  readonly outcome?: 'completed' | 'interrupted'
+  readonly isDelivered?: boolean
+  readonly isRunning?: boolean
+}
