@@ -10,6 +10,7 @@ import { keys } from '../../src/workspaces/keys/commands/keys.ts'
 import { simulate } from '../../src/queue/commands/simulate.ts'
 import { prices } from '../../src/billing/prices/commands/prices.ts'
 import { reconcile } from '../../src/ledger/reconcile/commands/reconcile.ts'
+import { sessions } from '../../src/workspaces/sessions/commands/sessions.ts'
 import { usage } from '../../src/billing/usage/commands/usage.ts'
 import { workspaces } from '../../src/workspaces/commands/workspaces.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
@@ -22,6 +23,7 @@ const commands: Readonly<Record<string, Command>> = {
   keys,
   prices,
   reconcile,
+  sessions,
   simulate,
   usage,
   webhooks,

@@ -204,12 +204,12 @@ describe('signing in through the identity provider', () => {
       ['refused', 400],
       ['forbidden', 403],
     ] as const) {
-      const { finish, failures } = stage('workspace', new SignInFailed(kind, 'Why.') as never)
+      const { finish, failures } = stage('workspace', new SignInFailed(kind, 'Why.'))
       const { status, text, headers } = await finish({ ...checks, returnTo: '/console' })
       assert.deepEqual([status, text, failures], [code, 'Why.', [kind]])
       assert.match(String(headers['Set-Cookie']), /^weir_sign_in=; .*Max-Age=0$/)
     }
-    const broken = stage('workspace', new Error('broken') as never).finish({ ...checks, returnTo: '/console' })
+    const broken = stage('workspace', new Error('broken')).finish({ ...checks, returnTo: '/console' })
     await assert.rejects(broken, /^Error: broken$/)
   })
 })
