@@ -1,0 +1,346 @@
+import assert from 'node:assert/strict'
+import { describe, it, type TestContext } from 'node:test'
+import { openInvoicing } from '../../src/billing/invoices/invoices.ts'
+import { openRowLinks } from '../../src/billing/invoices/rows/row-links.ts'
+import { invoiceRoutes } from '../../src/billing/invoices/routes/invoices.ts'
+import { invoiceLinesRoute } from '../../src/billing/invoices/routes/invoice-lines.ts'
+import { reportRoutes } from '../../src/billing/usage/routes/operator-reports.ts'
+import { usageRoutes } from '../../src/billing/usage/routes/operator-usage.ts'
+import { ownUsageRoutes } from '../../src/billing/usage/routes/usage.ts'
+import { memoryChanges } from '../../src/cluster/changes/memory.ts'
+import type { CacheUseEntry } from '../../src/engines/cache-use.ts'
+import { openAccounts } from '../../src/workspaces/accounts.ts'
+import { pendingRefusals } from '../../src/billing/refused-requests/pending-refusals.ts'
+import type { Refusals } from '../../src/billing/refused-requests/refusal-store.ts'
+import { seller } from '../support/books.ts'
+import { SLUG, stageWithRows } from '../support/books-stage.ts'
+import { sampleRefusal } from '../support/refusal-samples.ts'
+import { ask, askDocumented } from '../support/route-answer.ts'
+
+/** The routes of invoices and usage, on books of March 2025 that are read in April. */
+
+const APRIL = Date.UTC(2025, 3, 2)
+const body = { workspace: 'acme', period: '2025-03' }
+
+async function stage(t: TestContext) {
+  const { books, rows } = await stageWithRows(t)
+  books.now = APRIL
+  const { store } = books
+  const clock = { now: () => books.now, monotonic: () => 0 }
+  const accounts = await openAccounts(store, clock, memoryChanges())
+  const acme = await accounts.setBuyer('acme', { ...accounts.workspace('acme').buyer, email: 'books@acme.example' })
+  const invoicing = openInvoicing(store, clock, seller, true)
+  const rowLinks = openRowLinks(store, clock, { publicUrl: seller.publicUrl, days: 30 })
+  const cached: CacheUseEntry = {
+    workspaceId: acme.id,
+    keyId: 'key_1',
+    model: SLUG,
+    requests: 3,
+    inputTokens: 1000,
+    cachedInputTokens: 250,
+    misses: { first_use: 1, prefix_changed: 2, evicted: 0, moved: 0 },
+    latestChange: undefined,
+  }
+  const asked: (string | undefined)[] = []
+  const cacheUse = { entries: (workspaceId?: string) => (asked.push(workspaceId), [cached]) }
+  const refusals = { ...store, add: () => assert.fail('a report adds nothing') } satisfies Refusals
+  const telemetry = { cacheUse } as unknown as Parameters<typeof usageRoutes>[0]['telemetry']
+  const invoices = invoiceRoutes({ accounts, invoicing, rowLinks, invoiceFonts: [] })
+  const routes = [
+    ...invoices,
+    ...usageRoutes({ accounts, store, invoicing, telemetry, refusals, clock }),
+    ...reportRoutes({ accounts, store, clock }),
+  ]
+  return {
+    books,
+    rows,
+    acme,
+    store,
+    asked,
+    invoices,
+    own: [...ownUsageRoutes({ usage: store, telemetry, refusals, clock }), invoiceLinesRoute({ invoices: store })],
+    call: (request: string, given?: object) =>
+      askDocumented(routes, request.replace(' ', ' /admin/v1/'), given ? { body: given } : {}),
+    raw: (request: string, given?: object) =>
+      ask(routes, request.replace(' ', ' /admin/v1/'), given ? { body: given } : {}),
+  }
+}
+
+describe('invoices, over the API', () => {
+  it('are previewed, issued as previewed, listed, read and sent', async (t) => {
+    const { call, raw, books } = await stage(t)
+    const preview = await call('POST invoices/preview', body)
+    assert.deepEqual([preview.status, preview.body.number, preview.recorded], [200, null, []])
+    assert.match(preview.body.preview_id, /\S/)
+    const stale = { ...body, preview_id: 'another' }
+    await assert.rejects(call('POST invoices', stale), { code: 'conflict' })
+    const issued = await call('POST invoices', { ...body, preview_id: preview.body.preview_id })
+    assert.deepEqual([issued.status, issued.body.number, issued.body.email.state], [201, 'INV-000001', 'queued'])
+    assert.match(issued.body.lines[0].link, /^https:\/\/api\.example\.com\/weir\/.*INV-000001.*signature=/)
+    assert.partialDeepStrictEqual(issued.recorded, [{ action: 'issueInvoice', body: { period: '2025-03' } }])
+    assert.equal((await call('POST invoices/preview', body)).body.preview_id, null, 'it has been issued')
+
+    const listed = await call('GET invoices?workspace=acme')
+    assert.deepEqual(
+      [listed.body.object, listed.body.data.length, listed.body.data[0].number, listed.body.next],
+      ['list', 1, 'INV-000001', null],
+    )
+    assert.equal(listed.body.data[0].email.recipient, 'books@acme.example')
+    assert.equal((await call('GET invoices?state=paid')).body.data.length, 0)
+    await assert.rejects(call('GET invoices?workspace=none'), { code: 'not_found' })
+
+    const one = await call('GET invoices/INV-000001')
+    assert.deepEqual([one.body.number, one.body.balance.state], ['INV-000001', 'due'])
+    const page = await raw('GET invoices/INV-000001?format=html')
+    assert.match(page.text, /INV-000001/)
+    assert.match((await raw('POST invoices/preview?format=html', body)).text, /INV-000001/)
+    await assert.rejects(raw('GET invoices/INV-000009'), { code: 'not_found' })
+
+    books.now += 60_000
+    const sent = await call('POST invoices/INV-000001/email')
+    assert.deepEqual([sent.status, sent.body.email.state], [200, 'queued'])
+    assert.partialDeepStrictEqual(sent.recorded, [
+      { action: 'sendInvoice', subject: 'INV-000001', state: { recipient: 'books@acme.example' } },
+    ])
+    const revoked = await call('POST invoices/revoke-links')
+    assert.deepEqual(revoked.body, { revoked: true })
+    assert.notEqual((await call('GET invoices/INV-000001')).body.lines[0].link, one.body.lines[0].link)
+  })
+
+  it('are credited by their requests, by an amount, or all of what is left', async (t) => {
+    const { call } = await stage(t)
+    await call('POST invoices', body)
+    const credit = (what: object) => call('POST invoices/credit', { ...body, reason: 'slow', ...what })
+    for (const what of [{}, { all: false }, { all: true, amount: '0.10' }, { requests: ['x'], amount: '0.10' }])
+      await assert.rejects(credit(what), { code: 'invalid_value', param: 'requests' })
+    const [first, second, third] = [
+      await credit({ requests: ['request-000000001'] }),
+      await credit({ amount: '0.10' }),
+      await credit({ all: true }),
+    ]
+    assert.deepEqual(
+      [first, second, third].map(({ status, body: note }) => [status, note.number, note.kind, note.subtotal]),
+      [
+        [201, 'ADJ-000001', 'adjustment_note', '-0.50'],
+        [201, 'ADJ-000002', 'adjustment_note', '-0.10'],
+        [201, 'ADJ-000003', 'adjustment_note', '-1.11'],
+      ],
+    )
+    assert.partialDeepStrictEqual(first.recorded, [{ action: 'creditInvoice', body: { reason: 'slow' } }])
+  })
+
+  it('are paid, and a payment can be taken back, on record', async (t) => {
+    const { call } = await stage(t)
+    await call('POST invoices', body)
+    const path = 'invoices/INV-000001/payments'
+    const part = { paid_on: '2025-04-02', reference: 'bank 1', amount: '1.00' }
+    const paid = await call(`POST ${path}`, part)
+    assert.deepEqual([paid.status, paid.body.balance.paid], [201, '1.00'])
+    assert.partialDeepStrictEqual(paid.recorded, [
+      { action: 'recordPayment', subject: 'INV-000001', state: { state: 'due', paid: '0.00' } },
+    ])
+    for (const id of ['0', '01', '2', 'x', '1x', '1234567890'])
+      await assert.rejects(call(`DELETE ${path}/${id}`), { code: 'not_found' }, id)
+    const back = await call(`DELETE ${path}/1`)
+    assert.deepEqual([back.status, back.body.balance.paid, back.body.balance.payments], [200, '0.00', []])
+    assert.partialDeepStrictEqual(back.recorded, [
+      { action: 'removePayment', subject: 'INV-000001 1', state: { paid: '1.00' } },
+    ])
+  })
+
+  it('of a month are drafted for every workspace, and issued as listed', async (t) => {
+    const { call, books } = await stage(t)
+    const listed = await call('GET invoices/drafts?period=2025-03')
+    assert.deepEqual([listed.body.object, listed.body.data.length, listed.body.next], ['list', 1, null])
+    const [{ workspace, preview_id }] = listed.body.data
+    assert.equal(workspace, 'acme')
+    assert.equal((await call('GET invoices/drafts?period=2025-03&after=acme')).body.data.length, 0)
+    await assert.rejects(call('GET invoices/drafts?period=2025-13'), { code: 'invalid_value', param: 'period' })
+    for (const limit of [0, 101])
+      await assert.rejects(call(`GET invoices/drafts?period=2025-03&limit=${limit}`), { code: 'invalid_value' })
+    const drafts = [
+      { workspace: 'acme', preview_id: 'stale' },
+      { workspace: 'acme', preview_id },
+      { workspace: 'none', preview_id },
+    ]
+    const { body: issued, recorded } = await call('POST invoices/drafts/issue', { period: '2025-03', drafts })
+    assert.deepEqual([issued.object, issued.data.length], ['list', 3])
+    assert.deepEqual(
+      issued.data.map((it: { number: string | null }) => it.number),
+      [null, 'INV-000001', null],
+    )
+    assert.partialDeepStrictEqual(recorded, [{ action: 'issueDrafts', body: { period: '2025-03' } }])
+    assert.equal((await books.invoicing.byNumber('INV-000001')).workspace, 'acme')
+  })
+
+  it('show the rows of a line in pages, or all of them as CSV, to a key of the workspace', async (t) => {
+    const { call, own, acme } = await stage(t)
+    await call('POST invoices', body)
+    const caller = { workspace: acme, keyId: 'key_1' }
+    const line = (query: string, path = '1') =>
+      askDocumented(own, `GET /api/v1/invoices/INV-000001/lines/${path}${query}`, { caller })
+    const first = await line('?limit=2')
+    const rest = await line(`?limit=2&after=${first.body.next}`)
+    assert.deepEqual([first.body.object, first.body.unit, rest.body.next], ['list', 'input_tokens', null])
+    assert.deepEqual(
+      [first, rest].map((page) => page.body.data.map((it: { request_id: string }) => it.request_id)),
+      [['request-000000001', 'request-000000002'], ['request-000000003']],
+    )
+    assert.equal((await line('?limit=3')).body.next, null)
+    for (const limit of [0, 1001]) await assert.rejects(line(`?limit=${limit}`), { code: 'invalid_value' })
+    await assert.rejects(line('', '9'), { code: 'not_found' })
+    const csv = await ask(own, 'GET /api/v1/invoices/INV-000001/lines/1?format=csv', { caller })
+    assert.equal(csv.text.trim().split('\n').length, 4)
+    assert.deepEqual(
+      [csv.headers['Content-Type'], csv.headers['Content-Disposition']],
+      ['text/csv; charset=utf-8', 'attachment; filename="INV-000001-line-1.csv"'],
+    )
+    const stranger = { workspace: { ...acme, id: 'ws_other' }, keyId: 'key_1' }
+    await assert.rejects(ask(own, 'GET /api/v1/invoices/INV-000001/lines/1', { caller: stranger }), {
+      code: 'not_found',
+    })
+  })
+})
+
+describe('usage, over the API', () => {
+  it('is listed row by row for one workspace, or as sums', async (t) => {
+    const { call, raw, rows } = await stage(t)
+    const from = 'from=2025-03-01&to=2025-04-01'
+    await assert.rejects(raw(`GET usage?${from}`), { code: 'missing_required_parameter', param: 'workspace' })
+    const first = await raw(`GET usage?workspace=acme&${from}&limit=2`)
+    const page = JSON.parse(first.text)
+    assert.deepEqual([page.object, page.data.length, page.has_more], ['list', 2, true])
+    const rest = JSON.parse((await raw(`GET usage?workspace=acme&${from}&limit=2&after=${page.next}`)).text)
+    assert.deepEqual([rest.data.length, rest.has_more, rest.next], [1, false, null])
+    assert.equal(new Set([...page.data, ...rest.data].map((it) => it.request_id)).size, 3)
+    for (const [query, param] of [
+      ['limit=0', 'limit'],
+      ['limit=10001', 'limit'],
+      ['limit=1.5', 'limit'],
+      ['after=x', 'after'],
+    ] as const)
+      await assert.rejects(raw(`GET usage?workspace=acme&${from}&${query}`), { code: 'invalid_value', param }, query)
+    assert.equal(JSON.parse((await raw(`GET usage?workspace=acme&${from}&limit=10000`)).text).data.length, 3)
+    const sums = JSON.parse((await raw(`GET usage?group_by=workspace&${from}`)).text)
+    assert.deepEqual(
+      [sums.group_by, sums.data.length, sums.data[0].workspace, sums.total.requests, sums.total.estimated_requests],
+      ['workspace', 1, 'acme', 3, 1],
+    )
+    const one = await call(`GET usage/${rows[0]?.requestId}`)
+    assert.deepEqual([one.body.request_id, one.body.workspace], [rows[0]?.requestId, 'acme'])
+    await assert.rejects(call('GET usage/absent'), { code: 'not_found' })
+  })
+
+  it('is corrected on record, with a reason', async (t) => {
+    const { call, rows } = await stage(t)
+    const id = rows[0]?.requestId ?? assert.fail()
+    const corrected = await call(`POST usage/${id}/correct`, { reason: 'empty' })
+    assert.deepEqual([corrected.status, corrected.body], [201, { corrects: id }])
+    assert.deepEqual(corrected.recorded, [{ action: 'correctUsage', subject: id, body: { reason: 'empty' } }])
+    await assert.rejects(call(`POST usage/${id}/correct`, { reason: 'again' }), { code: 'conflict' })
+    for (const reason of ['', 'x'.repeat(1001)])
+      await assert.rejects(call(`POST usage/${id}/correct`, { reason }), { code: 'invalid_value' })
+  })
+
+  it('shows a key only the usage of its own workspace', async (t) => {
+    const { own, acme, rows } = await stage(t)
+    const id = rows[0]?.requestId ?? ''
+    const caller = { workspace: acme, keyId: 'key_1' }
+    const { body: row } = await askDocumented(own, `GET /api/v1/usage/${id}`, { caller })
+    assert.equal(row.request_id, id)
+    const listed = JSON.parse((await ask(own, 'GET /api/v1/usage?from=2025-03-01', { caller })).text)
+    assert.equal(listed.data.length, 3)
+    const stranger = { workspace: { ...acme, id: 'ws_other' }, keyId: 'key_1' }
+    await assert.rejects(ask(own, `GET /api/v1/usage/${id}`, { caller: stranger }), { code: 'not_found' })
+    assert.deepEqual(
+      JSON.parse((await ask(own, 'GET /api/v1/usage?from=2025-03-01', { caller: stranger })).text).data,
+      [],
+    )
+    await assert.rejects(ask(own, 'GET /api/v1/usage?group_by=workspace', { caller }), { code: 'invalid_value' })
+  })
+
+  it('is reported over time, with its latency and its requests', async (t) => {
+    const { call, rows } = await stage(t)
+    const period = 'from=2025-03-01&to=2025-04-01'
+    const usage = await call(`GET reports/usage?${period}`)
+    assert.equal(usage.body.total.requests, 3)
+    assert.ok(JSON.stringify(usage.body).includes('acme'), 'groups have the names of workspaces')
+    const byModel = await call(`GET reports/usage?${period}&workspace=acme&group_by=model`)
+    assert.ok(JSON.stringify(byModel.body).includes(SLUG))
+    await call(`GET reports/latency?${period}`)
+    await call(`GET reports/latency?${period}&workspace=acme`)
+    const found = await call(`GET requests?${period}&workspace=acme`)
+    assert.deepEqual(
+      found.body.data.map((it: { request_id: string }) => it.request_id),
+      rows.map(({ requestId }) => requestId).toReversed(),
+    )
+    const failed = await call(`GET requests?${period}&code=upstream_error`)
+    assert.deepEqual(
+      failed.body.data.map((it: { request_id: string; workspace: string }) => [it.request_id, it.workspace]),
+      [[rows[1]?.requestId, 'acme']],
+    )
+    await assert.rejects(call(`GET requests?${period}&key=key_none`), { code: 'not_found', param: 'key' })
+    for (const path of ['reports/usage', 'reports/latency', 'requests'])
+      await assert.rejects(call(`GET ${path}?${period}&workspace=none`), { code: 'not_found' }, path)
+  })
+  it('shows how much of the input was cached, to the operator of all workspaces or one', async (t) => {
+    const { call, own, acme, asked } = await stage(t)
+    const all = await call('GET usage/cache')
+    assert.deepEqual([all.body.object, all.body.data.length], ['list', 1])
+    assert.partialDeepStrictEqual(all.body.data[0], { workspace: 'acme', key: 'key_1', requests: 3 })
+    assert.equal(all.body.data[0].cache_hit_rate, 0.25)
+    await call('GET usage/cache?workspace=acme')
+    const ofKey = await askDocumented(own, 'GET /api/v1/usage/cache', { caller: { workspace: acme, keyId: 'key_1' } })
+    assert.deepEqual([ofKey.body.object, ofKey.body.data.length], ['list', 1])
+    assert.deepEqual(asked, [undefined, acme.id, acme.id])
+  })
+
+  it('shows refused requests in pages, of the last seven days unless others are asked for', async (t) => {
+    const { call, own, acme, store, books } = await stage(t)
+    const pending = pendingRefusals()
+    const at = APRIL - 1000
+    for (const [age, workspaceId, code] of [
+      [0, acme.id, 'rate_limit_exceeded'],
+      [1, acme.id, 'rate_limit_exceeded'],
+      [2, acme.id, 'spend_limit_exceeded'],
+      [3, '', 'invalid_api_key'],
+    ] as const)
+      pending.add(sampleRefusal({ at: at - age, workspaceId, keyId: workspaceId && 'key_1', code }))
+    await store.addRefusals(pending.take() ?? assert.fail(), 0)
+    const all = await call('GET usage/refused')
+    assert.deepEqual(
+      [all.body.object, all.body.unit, all.body.times.length, all.body.total, all.body.newest.length],
+      ['refused.report', 'day', 7, 4, 4],
+    )
+    assert.deepEqual(
+      all.body.codes.map((it: { error_code: string; requests: number }) => [it.error_code, it.requests])[0],
+      ['rate_limit_exceeded', 2],
+    )
+    assert.deepEqual(
+      all.body.newest.map((it: { workspace: string | null }) => it.workspace),
+      ['acme', 'acme', 'acme', null],
+    )
+    const first = await call('GET usage/refused?workspace=acme&limit=2')
+    assert.deepEqual([first.body.total, first.body.newest.length], [3, 2])
+    const rest = await call(`GET usage/refused?workspace=acme&limit=2&before=${first.body.next}`)
+    assert.deepEqual([rest.body.newest.length, rest.body.next], [1, null])
+    assert.equal((await call('GET usage/refused?code=spend_limit_exceeded')).body.total, 1)
+    assert.equal((await call('GET usage/refused?key=key_2')).body.total, 0)
+    assert.equal((await call('GET usage/refused?status=402')).body.newest.length, 0)
+    assert.equal((await call('GET usage/refused?model=a/b')).body.newest.length, 0)
+    assert.equal((await call('GET usage/refused?from=2025-04-01&to=2025-04-01')).body.unit, 'hour')
+    await assert.rejects(call('GET usage/refused?before=x'), { code: 'invalid_value', param: 'before' })
+    for (const query of ['limit=0', 'limit=1001', 'status=99', 'status=600', 'code=none'])
+      await assert.rejects(call(`GET usage/refused?${query}`), { code: 'invalid_value' }, query)
+
+    const caller = { workspace: acme, keyId: 'key_1' }
+    const ofKey = (query: string) => askDocumented(own, `GET /api/v1/usage/refused${query}`, { caller })
+    assert.equal((await ofKey('')).body.total, 3)
+    const [mine, strange] = [all.body.newest[0].request_id, all.body.newest[3].request_id]
+    assert.equal((await ofKey(`?request_id=${mine}`)).body.newest.length, 1)
+    assert.equal((await ofKey(`?request_id=${strange}`)).body.newest.length, 0)
+    assert.equal((await call(`GET usage/refused?request_id=${strange}`)).body.newest.length, 1)
+    books.now += 8 * 86_400_000
+    assert.equal((await ofKey('')).body.total, 0)
+  })
+})
