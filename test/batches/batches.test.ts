@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
-import type { BatchStore, ClaimedBatch } from '../../src/batches/batch-store.ts'
+import type { Batch, BatchStore, ClaimedBatch, LineRange, NewBatch } from '../../src/batches/batch-store.ts'
 import { openBatches, type BatchesParts } from '../../src/batches/batches.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { CallerLeft } from '../../src/shared/errors.ts'
+import type { Caller } from '../../src/workspaces/workspace.ts'
 import { chatLine } from '../support/batches.ts'
 import { turn } from '../support/hand-clock.ts'
 
 /** The steps of batches, over a store that records what it is asked for. Timers ring when the test says so. */
 
 const NOW = 1000
+const LINE = Buffer.from(JSON.stringify(chatLine('a')))
 const POLL_MS = 10_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
@@ -22,6 +24,8 @@ const batchOf = (id: string, changes: Partial<ClaimedBatch> = {}): ClaimedBatch 
     keyId: 'key',
     endpoint: '/v1/chat/completions',
     inputFileId: 'file',
+    inputBytes: LINE.length,
+    inProgressAt: NOW,
     state: 'finalizing',
     ending: 'completed',
     counts: { total: 0, completed: 0, failed: 0 },
@@ -38,7 +42,13 @@ interface Timer {
 }
 
 function stage(changed: Partial<BatchStore> = {}, parts: Partial<BatchesParts> = {}) {
-  const seen = { steps: [] as string[], looks: 0, refreshes: 0, announced: 0, failures: [] as string[] }
+  const seen = {
+    steps: [] as string[],
+    ranges: [] as (readonly LineRange[])[],
+    looks: 0,
+    announced: 0,
+    failures: [] as string[],
+  }
   const state = { now: NOW }
   const toClaim: ClaimedBatch[] = []
   const timers = new Set<Timer>()
@@ -55,11 +65,16 @@ function stage(changed: Partial<BatchStore> = {}, parts: Partial<BatchesParts> =
     },
     releaseBatch: async ({ id }) => void seen.steps.push(`release ${id}`),
     clearLines: async ({ id }) => (seen.steps.push(`clear ${id}`), false),
-    clearRanges: async () => {},
-    addRanges: async () => {},
+    clearRanges: async ({ id }) => void seen.steps.push(`clear ranges ${id}`),
+    addRanges: async (_batch, ranges) => void seen.ranges.push(ranges),
     closeRanges: async () => {},
     ranges: async () => [],
-    beginBatch: async ({ id }) => (seen.steps.push(`begin ${id}`), true),
+    beginBatch: async ({ id }, lines, maxQueuedLines, now) => {
+      assert.deepEqual([maxQueuedLines, now], [10, NOW])
+      seen.steps.push(`begin ${id}: ${lines}`)
+      return true
+    },
+    failBatch: async ({ id }, { count, data }) => void seen.steps.push(`fail ${id}: ${count} ${data[0]?.code}`),
     endBatch: async ({ id }) => void seen.steps.push(`end ${id}`),
     finalizeBatch: async (id, ending) => void seen.steps.push(`finalize ${id} ${ending}`),
     forgetBatches: async () => {},
@@ -76,7 +91,10 @@ function stage(changed: Partial<BatchStore> = {}, parts: Partial<BatchesParts> =
     files: {
       place: 'here',
       file: async () => ({}),
-      read: async () => Readable.from([Buffer.from(JSON.stringify(chatLine('a')))]),
+      async read(_file: unknown, start: number, end: number) {
+        assert.deepEqual([start, end], [0, LINE.length])
+        return Readable.from([LINE])
+      },
     },
     spool: { open: async () => ({ length: 0, close: async () => {} }) },
     endpoints: {
@@ -143,13 +161,37 @@ describe('the steps of batches', () => {
     t.after(() => batches.close())
     toClaim.push(batchOf('new', { state: 'validating' }))
     await ring(0)
-    assert.deepEqual([seen.steps, seen.announced, seen.looks], [['begin new'], 1, 2])
+    assert.deepEqual([seen.steps, seen.announced, seen.looks], [['clear ranges new', 'begin new: 1'], 1, 2])
+    assert.deepEqual(seen.ranges, [[{ firstLine: 1, lines: 1, byteStart: 0, byteEnd: LINE.length }]])
     await batches.cancel('ws_1', 'new')
     assert.equal(seen.announced, 2)
   })
 
+  it('fail a batch that may not run, and leave none of its ranges', async (t) => {
+    const validating = batchOf('new', { state: 'validating' })
+    for (const [code, store, parts] of [
+      ['quota_exceeded', { beginBatch: async () => false }, {}],
+      ['invalid_api_key', {}, { callerOf: async () => undefined }],
+      ['request_too_large', {}, { maxLines: 0 }],
+    ] as const) {
+      const { seen, toClaim, batches, ring } = stage(store, parts)
+      t.after(() => batches.close())
+      toClaim.push(validating)
+      await ring(0)
+      assert.deepEqual(seen.steps.slice(-2), ['clear ranges new', `fail new: 1 ${code}`])
+    }
+  })
+
+  it('leave a batch alone that was cancelled while it was checked', async (t) => {
+    const { seen, toClaim, batches, ring } = stage({ beginBatch: async () => false, renewBatch: async () => false })
+    t.after(() => batches.close())
+    toClaim.push(batchOf('new', { state: 'validating' }))
+    await ring(0)
+    assert.deepEqual(seen.steps, ['clear ranges new'])
+  })
+
   it('stop the lines of a batch that was cancelled at another replica, at once', async (t) => {
-    const range = { batchId: 'b', firstLine: 1, lines: 1, byteStart: 0, byteEnd: 9, claims: 1 }
+    const range = { batchId: 'b', firstLine: 1, lines: 1, byteStart: 0, byteEnd: LINE.length, claims: 1 }
     const ranges = [range]
     const { seen, changes, batches, ring } = stage(
       {
@@ -179,6 +221,7 @@ describe('the steps of batches', () => {
       batchOf('run', { state: 'in_progress' }),
       batchOf('expired', { state: 'in_progress', expiresAt: NOW }),
       batchOf('cancelled', { state: 'cancelling', ending: 'cancelled' }),
+      batchOf('cancelled unchecked', { state: 'cancelling', ending: 'cancelled', inProgressAt: null }),
     )
     await ring(0)
     assert.deepEqual(seen.steps, [
@@ -186,6 +229,8 @@ describe('the steps of batches', () => {
       'finalize run completed',
       'finalize expired expired',
       'end cancelled',
+      'clear ranges cancelled unchecked',
+      'end cancelled unchecked',
     ])
   })
 
@@ -282,5 +327,100 @@ describe('the steps of batches', () => {
       t.after(() => batches.close())
     }
     assert.equal(freed, 1)
+  })
+})
+
+describe('a batch', () => {
+  const caller = { workspace: { id: 'ws_1' }, keyId: 'key' } as Caller
+  const request = { inputFileId: 'file', endpoint: '/api/v1/chat/completions', metadata: { a: 'b' } }
+  const input = { id: 'file', purpose: 'batch', bytes: 7, place: 'there' }
+  const withFile = (file: object, queued: number, created: NewBatch[] = []) =>
+    stage(
+      { queuedLines: async () => queued, createBatch: async (batch) => void created.push(batch) },
+      { files: { place: 'here', file: async () => file } as unknown as BatchesParts['files'] },
+    )
+
+  it('is created where its file is, for a day, and its check begins at once', async (t) => {
+    const created: NewBatch[] = []
+    const { seen, toClaim, batches } = withFile(input, 9, created)
+    t.after(() => batches.close())
+    toClaim.push(ended('next'))
+    const { id } = await batches.create(caller, request)
+    await settled()
+    assert.match(id, /^batch_[0-9a-f]{24}$/)
+    assert.deepEqual(created, [
+      {
+        id,
+        workspaceId: 'ws_1',
+        keyId: 'key',
+        endpoint: '/v1/chat/completions',
+        inputFileId: 'file',
+        inputBytes: 7,
+        place: 'there',
+        completionWindow: '24h',
+        metadata: { a: 'b' },
+        createdAt: NOW,
+        expiresAt: NOW + DAY_MS,
+      },
+    ])
+    assert.deepEqual(seen.steps, ['clear next'])
+  })
+
+  it('is refused if the workspace has as many lines as it may, and for another file or endpoint', async (t) => {
+    const full = withFile(input, 10)
+    const output = withFile({ ...input, purpose: 'batch_output' }, 0)
+    for (const { batches } of [full, output]) t.after(() => batches.close())
+    await assert.rejects(full.batches.create(caller, request), { code: 'quota_exceeded' })
+    await assert.rejects(output.batches.create(caller, request), { param: 'input_file_id' })
+    await assert.rejects(output.batches.create(caller, { ...request, endpoint: '/v1/images' }), { param: 'endpoint' })
+  })
+
+  it('is listed with others in pages, after the last one of the page before', async (t) => {
+    const queries: unknown[] = []
+    const { batches } = stage({
+      batches: async (query) => (queries.push(query), [batchOf('one'), batchOf('two')]),
+      batch: async (_workspaceId, id) => (id === 'none' ? undefined : batchOf(id)),
+    })
+    t.after(() => batches.close())
+    const first = await batches.list({ workspaceId: 'ws_1', limit: 1 })
+    assert.deepEqual([first.batches.map(({ id }) => id), first.hasMore], [['one'], true])
+    assert.equal((await batches.list({ workspaceId: 'ws_1', limit: 2, after: 'zero' })).hasMore, false)
+    assert.deepEqual(queries, [
+      { workspaceId: 'ws_1', after: undefined, limit: 2 },
+      { workspaceId: 'ws_1', after: batchOf('zero'), limit: 3 },
+    ])
+    await assert.rejects(batches.list({ workspaceId: 'ws_1', limit: 2, after: 'none' }), { code: 'not_found' })
+  })
+
+  it('cannot be cancelled once it has ended', async (t) => {
+    const { seen, batches } = stage({ batch: async (_workspaceId, id) => ended(id) })
+    t.after(() => batches.close())
+    await assert.rejects(batches.cancel('ws_1', 'over'), { code: 'conflict' })
+    assert.equal(seen.announced, 0)
+  })
+
+  it('shows its failures, its cost, and its pace of the last ten minutes', async (t) => {
+    const minutes = (count: number): number => count * 60_000
+    const counted = [{ code: 'counted' }] as unknown as Batch['failures']
+    const since: number[] = []
+    const { state, batches } = stage(
+      {},
+      {
+        reader: {
+          async batchProgress(_id, from) {
+            since.push(from)
+            return { endedLines: 50, amount: 3n, failures: [] }
+          },
+        },
+      },
+    )
+    t.after(() => batches.close())
+    state.now = minutes(60)
+    const running = { state: 'in_progress', pause: null, failures: null } as const
+    const early = await batches.progress(batchOf('a', { ...running, inProgressAt: minutes(40) }))
+    assert.deepEqual([early.linesPerMinute, early.amount, early.failures], [5, 3n, []])
+    const late = await batches.progress(batchOf('b', { ...running, inProgressAt: minutes(55), failures: counted }))
+    assert.deepEqual([late.linesPerMinute, late.failures], [10, counted])
+    assert.deepEqual(since, [minutes(50), minutes(55)])
   })
 })
