@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { auditRoutes } from '../../src/operate/audit/routes/audit.ts'
 import type { AuditStore } from '../../src/operate/audit/audit-store.ts'
-import { looseExchange } from '../support/exchange-listener.ts'
+import { ask } from '../support/route-answer.ts'
 
 /** A log with so many entries, the newest with the highest number. */
 function logOf(count: number) {
@@ -14,13 +14,9 @@ function logOf(count: number) {
       return Array.from({ length: Math.min(newest, page.limit) }, (_, index) => ({ id: newest - index, at: 0 }))
     },
   } as unknown as AuditStore
-  const [route] = auditRoutes({ audit }, [])
   return async (query: string): Promise<{ ids: number[]; next: number | null }> => {
-    let body = ''
-    const exchange = looseExchange('GET', { end: (text) => void (body += String(text)) })
-    Object.assign(exchange, { query })
-    await route?.answer(exchange, {}, async (_entry, act) => act())
-    const { data, next } = JSON.parse(body) as { data: { id: number }[]; next: number | null }
+    const { body } = await ask(auditRoutes({ audit }, []), `GET /admin/v1/audit-log?${query}`)
+    const { data, next } = body as { data: { id: number }[]; next: number | null }
     return { ids: data.map(({ id }) => id), next }
   }
 }

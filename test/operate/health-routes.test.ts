@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { healthRoutes, type Readiness } from '../../src/operate/routes/health.ts'
 import { operatorHealthRoute } from '../../src/operate/routes/operator-health.ts'
-import { looseExchange } from '../support/exchange-listener.ts'
+import { ask } from '../support/route-answer.ts'
 
 const ready: Readiness = {
   isReady: true,
@@ -12,26 +12,28 @@ const ready: Readiness = {
   isDraining: false,
 }
 
-async function ask(path: string, changes: Partial<Readiness> = {}): Promise<object> {
-  const route = healthRoutes(() => ({ ...ready, ...changes })).find((it) => it.path === path)
-  let body = ''
-  await route?.answer(looseExchange('GET', { end: (text) => void (body += String(text)) }), {})
-  return JSON.parse(body) as object
+async function health(path: string, changes: Partial<Readiness> = {}): Promise<unknown> {
+  return (
+    await ask(
+      healthRoutes(() => ({ ...ready, ...changes })),
+      `GET ${path}`,
+    )
+  ).body
 }
 
 describe('health checks', () => {
   it('report alive whatever is wrong', async () => {
-    assert.deepEqual(await ask('/healthz', { isReady: false, isDraining: true, coordination: 'stopped' }), {
+    assert.deepEqual(await health('/healthz', { isReady: false, isDraining: true, coordination: 'stopped' }), {
       status: 'alive',
     })
   })
 
   it('report ready, with the engines and the service’s dependencies', async () => {
     const said = { status: 'ready', engines: { up: 3, down: 2 }, coordination: 'alone', database: 'up' }
-    assert.deepEqual(await ask('/readyz'), said)
-    assert.deepEqual(await ask('/readyz', { isDatabaseUp: false }), { ...said, database: 'away' })
+    assert.deepEqual(await health('/readyz'), said)
+    assert.deepEqual(await health('/readyz', { isDatabaseUp: false }), { ...said, database: 'away' })
     for (const coordination of ['joined', 'apart'] as const) {
-      assert.deepEqual(await ask('/readyz', { coordination }), { ...said, coordination })
+      assert.deepEqual(await health('/readyz', { coordination }), { ...said, coordination })
     }
   })
 
@@ -41,21 +43,18 @@ describe('health checks', () => {
       [{ coordination: 'stopped' }, /Redis does not answer/],
       [{ isReady: false }, /^The service is not ready\.$/],
     ] as const) {
-      await assert.rejects(ask('/readyz', changes), { code: 'service_unavailable', retryAfter: 2, message })
+      await assert.rejects(health('/readyz', changes), { code: 'service_unavailable', retryAfter: 2, message })
     }
   })
 })
 
 describe('health in detail', () => {
-  async function askInDetail(changes: Partial<Readiness> = {}): Promise<object> {
+  async function askInDetail(changes: Partial<Readiness> = {}): Promise<unknown> {
     const route = operatorHealthRoute({
       readiness: () => ({ ...ready, ...changes }),
       diskSpace: async () => ({ size: 5000, free: 700 }),
     })
-    let body = ''
-    const exchange = looseExchange('GET', { end: (text) => void (body += String(text)) })
-    await route.answer(exchange, {}, async () => assert.fail('it changes nothing'))
-    return JSON.parse(body) as object
+    return (await ask([route], `GET ${route.path}`)).body
   }
 
   it('has the disk and every dependency, also while the replica is not ready', async () => {

@@ -61,6 +61,7 @@ function stage({ isDraining = false, unauthenticatedPerMinute = 2 } = {}) {
     },
     readiness: () => ({ isReady: true }),
     audit: books.store,
+    reader: books.store,
     audio: {},
     files: undefined,
   } as unknown as PublicParts)
@@ -131,6 +132,43 @@ describe('the caller of the public listener', () => {
     const { serve } = stage()
     assert.equal((await serve('POST /api/v1/embeddings', bearer(limitedKey), {})).code, 'key_not_allowed')
     assert.equal((await serve('GET /api/v1/key', bearer(limitedKey))).code, undefined)
+  })
+})
+
+describe('a change by a member', () => {
+  it('is on record with the person, the key or the session that made it', async () => {
+    const { serve } = stage()
+    const workspaceId = accounts.workspace('acme').id
+    const person = { id: 'p', issuer: 'https://id.test', subject: 'ada', name: 'Ada', email: null }
+    const options = { address: CALLER_ADDRESS, ms: 1000 }
+    const link = await sessions.signInWithLink((await sessions.issueLink('acme')).secret, CALLER_ADDRESS)
+    const unnamed = await accounts.createKey('acme')
+    const name = (await sessions.find(link?.token ?? ''))?.session.name
+    for (const [opened, actor] of [
+      [await sessions.signInWithKey(key, CALLER_ADDRESS), 'key website'],
+      [await sessions.signInWithKey(unnamed.key, CALLER_ADDRESS), unnamed.id],
+      [
+        await sessions.signInPerson(person, [{ role: 'workspace_admin', workspaceId }], options),
+        'workspace admin (Ada, ada)',
+      ],
+      [link, name],
+    ] as const) {
+      const { serve: another } = stage()
+      const { id } = await accounts.createKey('acme')
+      const own = { cookie: `weir_session=${opened?.token}`, 'x-weir-console': '1' }
+      const { exchange, code } = await another(`DELETE /console/api/keys/${id}`, own)
+      assert.equal(code, undefined)
+      const [entry] = await books.store.auditLog({ limit: 1 })
+      assert.deepEqual(
+        [entry?.action, entry?.subject, entry?.actor, entry?.requestId],
+        ['revokeKey', id, `${actor} of acme from ${CALLER_ADDRESS}`, exchange.requestId],
+      )
+    }
+    const member = await sessions.signInPerson(person, [{ role: 'member', workspaceId }], options)
+    const own = { cookie: `weir_session=${member.token}`, 'x-weir-console': '1' }
+    assert.equal((await serve(`DELETE /console/api/keys/${unnamed.id}`, own)).code, 'role_not_allowed')
+    const { 'x-weir-console': _, ...foreign } = own
+    assert.equal((await serve(`DELETE /console/api/keys/${unnamed.id}`, foreign)).code, 'missing_api_key')
   })
 })
 
