@@ -210,9 +210,10 @@ const joints: readonly Part[] = [
   },
   {
     part: 'config',
-    may: ['alerts', 'catalog', 'local-models'],
-    packages: ['node:fs', 'node:net', 'node:path', 'typebox'],
+    may: ['alerts', 'catalog', 'config/loopback.ts', 'local-models'],
+    packages: ['node:fs', 'node:path', 'typebox'],
   },
+  { part: 'config/loopback.ts', may: [], packages: ['node:net'] },
   { part: 'config.ts', may: ['alerts', 'billing', 'catalog', 'config'] },
 
   // How commands read options and print. It knows no command.
@@ -346,6 +347,7 @@ const joints: readonly Part[] = [
       'catalog/catalog-in-force.ts',
       'cluster/changes',
       'config.ts',
+      'config/loopback.ts',
       'delivery',
       'inference/metering',
       'inference/pipeline',
@@ -743,6 +745,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'config-file.ts',
     'environment-values.ts',
     'config-storage.ts',
+    'loopback.ts',
     'setting-sources.ts',
     'sign-in-settings.ts',
     'smtp-settings.ts',

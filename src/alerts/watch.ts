@@ -40,6 +40,14 @@ export interface ExpiringKey {
   readonly expiresAt: number
 }
 
+export interface WatchedEngine {
+  readonly url: string
+  /** Set if the address is of this machine: on another one, it is another engine. */
+  readonly machine: string | undefined
+  readonly lane: string
+  readonly isUp: boolean
+}
+
 export interface WatchParts {
   readonly store: Pick<AlertStore, 'addChange' | 'addEvents' | 'forgetEvents' | 'leaseWatch' | 'oldestUndelivered'>
   /** Of this process, among those that share the database. */
@@ -50,7 +58,7 @@ export interface WatchParts {
   workspaceSpend(): Promise<readonly WorkspaceSpend[]>
   /** In pages, because there may be a million keys. */
   keySpend(): AsyncIterable<readonly KeySpend[]>
-  engines(): readonly { readonly url: string; readonly lane: string; readonly isUp: boolean }[]
+  engines(): readonly WatchedEngine[]
   lanes(): Promise<readonly { readonly lane: string; readonly queueDepth: number; readonly maxQueueDepth: number }[]>
   /** Those that became overdue in the last 30 days. */
   overdueInvoices(): Promise<readonly OverdueInvoice[]>
@@ -162,7 +170,9 @@ export function openWatch(parts: WatchParts): Watch {
     for (const [url, addresses] of byUrl) {
       const type = addresses.some(({ isUp }) => isUp) ? 'engine.up' : 'engine.down'
       const data = { url, lanes: addresses.map(({ lane }) => lane) }
-      await engines(url, type, (at) => alertEvent(type, { unique: [url, at], at, subject: `engine ${url}`, data }))
+      const machine = addresses[0]?.machine
+      const subject = machine === undefined ? `engine ${url}` : `engine ${url} on ${machine}`
+      await engines(url, type, (at) => alertEvent(type, { unique: [subject, at], at, subject, data }))
     }
   }
 

@@ -1,6 +1,8 @@
+import { hostname } from 'node:os'
 import type { ExpiringKey, KeySpend, OverdueInvoice, WatchParts, WorkspaceSpend } from '../alerts/watch.ts'
 import type { InvoiceStore, IssuedInvoice } from '../billing/invoices/invoice-store.ts'
 import type { UsageStore } from '../billing/usage/usage-store.ts'
+import { isLoopback } from '../config/loopback.ts'
 import { sydneyDate, sydneyDayPeriod, sydneyMonth, type Month } from '../shared/money/sydney-time.ts'
 import type { Engines } from '../open-engines.ts'
 import type { Admission } from '../queue/admission.ts'
@@ -103,7 +105,11 @@ export async function expiringKeys(
 
 /** Every lane with the address of its engine. */
 export function engineStates({ addresses }: Pick<Engines, 'addresses'>): ReturnType<WatchParts['engines']> {
-  return [...addresses()].map(([lane, { url, isUp }]) => ({ lane, url: withoutPassword(url), isUp }))
+  return [...addresses()].map(([lane, { url, isUp }]) => {
+    // A unix socket has no host.
+    const host = URL.parse(url)?.hostname.replaceAll(/[[\]]/g, '') || 'localhost'
+    return { lane, url: withoutPassword(url), machine: isLoopback(host) ? hostname() : undefined, isUp }
+  })
 }
 
 export async function laneDepths({ status }: Pick<Admission, 'status'>): ReturnType<WatchParts['lanes']> {

@@ -187,8 +187,8 @@ describe('a watch', () => {
 
   it('takes an engine for up while one of its lanes reaches it, and reports a change once', async () => {
     const lanes = [
-      { url: 'http://e', lane: 'a', isUp: true },
-      { url: 'http://e', lane: 'b', isUp: false },
+      { url: 'http://e', machine: undefined, lane: 'a', isUp: true },
+      { url: 'http://e', machine: undefined, lane: 'b', isUp: false },
     ]
     const { watch, state, changed } = watching({ engines: () => lanes })
     await checked()

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { openWatch, type Watch, type WatchParts } from '../../src/alerts/watch.ts'
 import { eventTable, type EventType } from '../../src/alerts/event-table.ts'
 import { bodyOf } from '../../src/alerts/events.ts'
-import { expiringKeys, newlyOverdue, workspaceSpend } from '../../src/compose/alert-sources.ts'
+import { engineStates, expiringKeys, newlyOverdue, workspaceSpend } from '../../src/compose/alert-sources.ts'
 import { parseAud } from '../../src/shared/money/money.ts'
 import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import { Check } from 'typebox/value'
@@ -205,7 +206,7 @@ describe('the spend of a workspace', () => {
 describe('an engine', () => {
   it('is reported when it has been down for a minute, and when it has been back for a minute', async () => {
     let isUp = true
-    const engines = () => ['a', 'b'].map((lane) => ({ url: 'http://e', lane, isUp }))
+    const engines = () => ['a', 'b'].map((lane) => ({ url: 'http://e', machine: undefined, lane, isUp }))
     const watch = await watchWith({ engines })
     const after = async (ms: number) => {
       books.now += ms
@@ -229,6 +230,33 @@ describe('an engine', () => {
     isUp = true
     await after(1)
     assert.deepEqual(await after(MINUTE), [['engine.up', { url: 'http://e', lanes: ['a', 'b'] }]])
+  })
+
+  it('of one machine is not taken for that of another one at the same address', async () => {
+    const url = 'http://127.0.0.1:8101'
+    const watchOn = (machine: string, isUp: boolean): Promise<Watch> =>
+      watchWith({ engines: () => [{ url, machine, lane: 'a', isUp }] })
+    const broken = await watchOn('one', false)
+    const sound = await watchOn('other', true)
+    books.now += MINUTE
+    await broken.check()
+    await sound.check()
+    assert.deepEqual(await news(), [['engine.down', { url, lanes: ['a'] }]])
+  })
+
+  it('is one of this machine at a loopback address or a unix socket', () => {
+    const machineOf = (url: string): string | undefined =>
+      engineStates({ addresses: () => [['a', { url, isUp: true, inFlight: 0 }]] })[0]!.machine
+    for (const url of [
+      'http://127.0.0.1:8101',
+      'http://localhost/v1',
+      'http://[::1]:1',
+      'unix:/run/a.sock',
+      'embedded',
+    ]) {
+      assert.equal(machineOf(url), hostname(), url)
+    }
+    for (const url of ['http://gpu-1:8000/v1', 'https://10.0.0.1']) assert.equal(machineOf(url), undefined, url)
   })
 })
 

@@ -137,7 +137,7 @@ for (const [title, server] of Object.entries(servers)) {
       const weir = await startWeir({ devices, models: [await modelOnDemand('real/killed', server)] })
       try {
         await textOf(await say(weir, 'real/killed'))
-        const asked = Array.from({ length: 6 }, () => say(weir, 'real/killed', 60))
+        const asked = Array.from({ length: 6 }, () => say(weir, 'real/killed', 20))
         await eventually('it has requests', async () => {
           const { data } = (await (await weir.call('/queue/status')).json()) as {
             data: { in_flight_requests: number }[]
