@@ -38,10 +38,10 @@ async function createModel(origin: string): Promise<void> {
   const bytes = readFileSync(engineFile(llamaWeights))
   const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
   await post(`${origin}/api/blobs/${digest}`, bytes)
-  await post(
-    `${origin}/api/create`,
-    Buffer.from(JSON.stringify({ model: ollamaModel, files: { 'model.gguf': digest }, stream: false })),
-  )
+  // One thread: they spin while they wait for each other, which stalls a busy machine.
+  const parameters = { num_thread: 1 }
+  const order = { model: ollamaModel, files: { 'model.gguf': digest }, parameters, stream: false }
+  await post(`${origin}/api/create`, Buffer.from(JSON.stringify(order)))
 }
 
 async function post(url: string, body: Buffer<ArrayBuffer>): Promise<void> {

@@ -37,7 +37,10 @@ const pythonRun = (weights: string): object => ({
   command: [
     engineFile('llama-cpp-python/bin/python'),
     ...'-m llama_cpp.server --host 127.0.0.1 --n_ctx 1024 --n_threads 1 --n_threads_batch 1'.split(' '),
-    ...['--port', '${PORT}', '--model', weights],
+    '--port',
+    '${PORT}',
+    '--model',
+    weights,
   ],
   ready: '/v1/models',
 })
