@@ -72,9 +72,11 @@ describe('invoices, over the API', () => {
     const preview = await call('POST invoices/preview', body)
     assert.deepEqual([preview.status, preview.body.number, preview.recorded], [200, null, []])
     assert.match(preview.body.preview_id, /\S/)
+    assert.equal(preview.body.notices[0], 'Payable within 14 days.\nBSB 000-000, account 12345678.')
     const stale = { ...body, preview_id: 'another' }
     await assert.rejects(call('POST invoices', stale), { code: 'conflict' })
     const issued = await call('POST invoices', { ...body, preview_id: preview.body.preview_id })
+    assert.match(issued.body.notices[0], /^Payable within 14 days, by 16 April 2025\. Please quote INV-000001\.\n/)
     assert.deepEqual([issued.status, issued.body.number, issued.body.email.state], [201, 'INV-000001', 'queued'])
     assert.match(issued.body.lines[0].link, /^https:\/\/api\.example\.com\/weir\/.*INV-000001.*signature=/)
     assert.partialDeepStrictEqual(issued.recorded, [{ action: 'issueInvoice', body: { period: '2025-03' } }])
@@ -220,7 +222,10 @@ describe('usage, over the API', () => {
       ['after=x', 'after'],
     ] as const)
       await assert.rejects(raw(`GET usage?workspace=acme&${from}&${query}`), { code: 'invalid_value', param }, query)
-    assert.equal(JSON.parse((await raw(`GET usage?workspace=acme&${from}&limit=10000`)).text).data.length, 3)
+    const counts = [1, 10_000].map(
+      async (limit) => JSON.parse((await raw(`GET usage?workspace=acme&${from}&limit=${limit}`)).text).data.length,
+    )
+    assert.deepEqual(await Promise.all(counts), [1, 3])
     const sums = JSON.parse((await raw(`GET usage?group_by=workspace&${from}`)).text)
     assert.deepEqual(
       [sums.group_by, sums.data.length, sums.data[0].workspace, sums.total.requests, sums.total.estimated_requests],

@@ -7,6 +7,7 @@ import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { memorySpending } from '../../src/workspaces/spend-limits/memory.ts'
 import { parseSignedAud } from '../../src/shared/money/money.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
+import type { ApiError } from '../../src/shared/errors.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import { seller, testBooks, type TestBooks } from '../support/books.ts'
 
@@ -57,8 +58,9 @@ describe('an invoice of A$1,000 or more', () => {
       const issue = books.invoicing.issue({ ...workspace, buyer }, month)
       const error = await issue.then(
         () => assert.fail('it was issued'),
-        (it: Error) => it,
+        (it: ApiError) => it,
       )
+      assert.deepEqual([error.code, error.param], ['conflict', 'buyer'])
       assert.match(error.message, missing)
       assert.doesNotMatch(error.message, present)
     }

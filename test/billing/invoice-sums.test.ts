@@ -129,6 +129,50 @@ describe('the lines of an invoice', () => {
     )
   })
 
+  it('are listed by model, unit, kind of image, tier and rate, whatever the order of the sums', () => {
+    const rates = { ...versions[0]!, inputPerToken: 5n, outputPerToken: 3n, cachedInputPerToken: 2n, perImage: 7n }
+    const priced: readonly VersionRates[] = [
+      rates,
+      { ...rates, imageKind: '1024x1024' },
+      { ...rates, imageKind: '512x512' },
+      { ...rates, tier: 'flex' },
+      { ...rates, inputPerToken: 4n },
+    ]
+    const sumsOf = (model: string, version: number): PricedSums => ({
+      ...emptySums(model, version),
+      images: version === 0 ? 0n : 1n,
+      inputTokens: version === 1 || version === 2 ? 0n : 3n,
+      cachedInputTokens: version === 0 ? 1n : 0n,
+      outputTokens: version === 0 ? 1n : 0n,
+      amount: version === 0 ? 15n : version === 3 ? 22n : version === 4 ? 19n : 7n,
+    })
+    const all = [sumsOf('b', 0), ...[0, 1, 2, 3, 4].map((version) => sumsOf('a', version))]
+    for (const given of [all, all.toReversed()])
+      assert.deepEqual(
+        linesOf(given, (version) => priced[version]!).map((line) => [
+          line.model,
+          line.unit,
+          line.imageKind,
+          line.tier,
+          line.rate,
+        ]),
+        [
+          ['a', 'input_tokens', '', 'default', 4n],
+          ['a', 'input_tokens', '', 'default', 5n],
+          ['a', 'input_tokens', '', 'flex', 5n],
+          ['a', 'cached_input_tokens', '', 'default', 2n],
+          ['a', 'output_tokens', '', 'default', 3n],
+          ['a', 'images', '', 'default', 7n],
+          ['a', 'images', '', 'flex', 7n],
+          ['a', 'images', '1024x1024', 'default', 7n],
+          ['a', 'images', '512x512', 'default', 7n],
+          ['b', 'input_tokens', '', 'default', 5n],
+          ['b', 'cached_input_tokens', '', 'default', 2n],
+          ['b', 'output_tokens', '', 'default', 3n],
+        ],
+      )
+  })
+
   it('reject an amount that the usage cannot explain', () => {
     const free = { ...versions[0]!, perAudioMinute: null }
     assert.throws(() => linesOf([{ ...emptySums('m', 0), amount: 1n }], () => free), /more than its usage/)

@@ -101,6 +101,8 @@ a-name-that-is-…  key_1  a-name-that-is-f…         1    33 %`,
     const slug = `meta/${LONG}`
     const version = await books.price(slug, { input_per_million: '1' }, MARCH - 1000)
     await books.settle([await books.row(other, slug, version, MARCH, { inputTokens: 1_000_000 })])
+    const drafts = await shown('drafts', '--period', '2025-03')
+    assert.match(drafts, /\na-name\S*… +1 +0\.10 +A\$1\.10 +yes\n/)
     const document = await shown('issue', '--workspace', LONG, '--period', '2025-03')
     assert.match(document, /\nmeta\/a-name\S*… +1,000,000 +1\.00 \/ 1M tokens +1\.00\n/)
     const list = await printedOnTerminal(80, invoice, 'list', ...options)

@@ -111,6 +111,8 @@ describe('the link of a replica to Redis', () => {
     assert.ok(before.some(({ name, values }) => name === 'script' && values[1] === ours.lua))
     assert.ok(before.some(({ name, values }) => name === 'subscribe' && values.join() === 'ours'))
     assert.ok(before.some(({ name, values }) => name === 'info' && values.join() === 'server'))
+    const named = before.filter(({ name, values }) => name === 'client' && values.join() === 'setname,weir-one')
+    assert.equal(named.length, 2, 'both connections have the name of the replica')
     assert.deepEqual(heartbeats[0]?.values.slice(1), [
       '2',
       'weir:{replicas}',
@@ -207,6 +209,7 @@ describe('the link of a replica to Redis', () => {
     await eventually('it is lost', () => log.includes('lost'))
     await joined()
     assert.equal(link.membership()?.incarnation, 2)
+    assert.equal(redis.received.filter(({ name }) => name === 'subscribe').length, 2, 'once with each connection')
     assert.equal(log.filter((it) => it.startsWith('event lost')).length, 1)
   })
 

@@ -19,7 +19,7 @@ export function replicaList(link: RedisLink) {
     async list(): Promise<readonly { readonly name: string; readonly about: unknown }[]> {
       const found = (await link.run(listedScript, REPLICAS_KEYS, [])) as string[]
       return found.flatMap((name, index) =>
-        index % 2 === 0 ? [{ name, about: JSON.parse(found[index + 1] ?? '{}') as unknown }] : [],
+        index % 2 === 0 ? [{ name, about: JSON.parse(found[index + 1]!) as unknown }] : [],
       )
     },
     /** False if there is no such replica. */
