@@ -97,6 +97,19 @@ describe('batch places of several replicas on one Redis', () => {
     await holds(one, 3, 0, 2, 0)
   })
 
+  it('[Q2] let a request wait beyond the depth only while they give way to it', async () => {
+    const one = replica()
+    const { batch, online, happens } = await openLane([one], { maxConcurrentRequests: 2, maxQueueDepth: 0 })
+    batch(one, 'line')
+    await happens('line admitted')
+    online(one, 'ann')
+    await happens('line admitted', 'ann admitted')
+    online(one, 'bob')
+    await happens('line admitted', 'ann admitted', 'line preempted')
+    online(one, 'cat')
+    await happens('line admitted', 'ann admitted', 'line preempted', 'cat queue_full')
+  })
+
   it('[Q2] are kept once their answer has begun: another one gives way', async () => {
     const [one, other] = [replica(), replica()] as const
     const { online, batch, happens, holds } = await openLane([one, other])
