@@ -10,7 +10,7 @@ export const requestColumns = <Row extends RequestRow>(whose: readonly Column<Ro
     title: 'Settled',
     cell: ({ request_id: id, settled }) => (
       <a href={requestPath(id)}>
-        <time dateTime={settled} title={time(settled)} class="unbroken">
+        <time dateTime={settled} title={time(settled)}>
           {sydneyDate(Date.parse(settled)) === sydneyDate(Date.now()) ? clock(settled) : time(settled)}
         </time>
       </a>
