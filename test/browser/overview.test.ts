@@ -137,10 +137,10 @@ describe('the overview of the operator', () => {
     const rows = page.locator('table').filter({ hasText: 'Outcome' }).locator('tbody tr')
     await rows.first().waitFor()
     const chatWith = async (tokens: number): Promise<void> => {
-      stage.engine.script = { tokens: Array.from({ length: tokens }, () => 'a ') }
+      stage.engine.script = { tokens: Array.from({ length: tokens }, () => 'a '), promptTokens: 100 }
       await (await stage.weir.chat({ stream: true })).text()
     }
-    const newestWith = (tokens: number) => rows.first().getByRole('cell', { name: String(tokens), exact: true })
+    const newestWith = (tokens: number) => rows.first().getByRole('cell', { name: String(100 + tokens), exact: true })
     await chatWith(7)
     await newestWith(7).waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
