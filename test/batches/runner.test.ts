@@ -161,6 +161,28 @@ describe('a range of lines', () => {
     assert.deepEqual(asked.slice(3), ['claim one', 'end one'])
   })
 
+  it('whose results cannot be read is left to others, and looked for again after ten seconds', async (t) => {
+    let isAway = true
+    const { clock, asked, seen, runner } = stage(t, {
+      ranges: [rangeOf('one')],
+      store: {
+        async results() {
+          if (isAway) throw new Error('the store is away')
+          return []
+        },
+      },
+    })
+    runner.wake()
+    await settled()
+    clock.advance(9999)
+    await settled()
+    assert.deepEqual([asked, seen.failures], [['claim one', 'release one'], ['the store is away']])
+    isAway = false
+    clock.advance(1)
+    await settled()
+    assert.deepEqual(asked.slice(2), ['claim one', 'end one'])
+  })
+
   it('ends its batch if the input file is gone for good', async (t) => {
     const { asked, seen, runner } = stage(t, {
       ranges: [rangeOf('one')],
