@@ -405,8 +405,9 @@ describe('how many ranges are claimed', () => {
     })
     runner.wake()
     await settled()
-    assert.deepEqual(asked, ['claim one', 'claim two'])
+    const claimed = [...asked]
     reading.reject(new Error('over'))
+    assert.deepEqual(claimed, ['claim one', 'claim two'])
   })
 
   it('is at most 64', async (t) => {
@@ -418,8 +419,9 @@ describe('how many ranges are claimed', () => {
     })
     runner.wake()
     for (let rounds = 0; rounds < 20; rounds++) await settled()
-    assert.equal(asked.length, 64)
+    const claimed = asked.length
     reading.reject(new Error('over'))
+    assert.equal(claimed, 64)
   })
 
   for (const [maxInFlight, order] of [
