@@ -129,12 +129,12 @@ for (const adapter of storeAdapters) {
     it('are renewed while results of several are written, in any order', async () => {
       const [store, other] = stores
       await store.freeClaims()
-      const batch = await batchWith('ws_2', 16)
+      const batch = await batchWith('ws_2', 64)
       const ranges: ClaimedRange[] = []
-      for (let range; (range = await claim(store, batch, 64));) ranges.push(range)
-      assert.equal(ranges.length, 16)
+      for (let range; (range = await claim(store, batch, 256));) ranges.push(range)
+      assert.equal(ranges.length, 64)
       const results = ranges.toReversed().map((range) => result(range, range.firstLine, 'stored'))
-      const inOtherOrder = [...ranges.slice(8), ...ranges.slice(0, 8)]
+      const inOtherOrder = [...ranges.slice(32), ...ranges.slice(0, 32)]
       for (let round = 0; round < 20; round++) {
         await Promise.all([store.writeResults(results, [], 9), other.renewRanges(inOtherOrder, 200 + round)])
       }
