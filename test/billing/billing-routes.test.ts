@@ -20,6 +20,7 @@ import { ask, askDocumented } from '../support/route-answer.ts'
 /** The routes of invoices and usage, on books of March 2025 that are read in April. */
 
 const APRIL = Date.UTC(2025, 3, 2)
+const HOUR_MS = 3_600_000
 const body = { workspace: 'acme', period: '2025-03' }
 
 async function stage(t: TestContext) {
@@ -45,9 +46,8 @@ async function stage(t: TestContext) {
   const cacheUse = { entries: (workspaceId?: string) => (asked.push(workspaceId), [cached]) }
   const refusals = { ...store, add: () => assert.fail('a report adds nothing') } satisfies Refusals
   const telemetry = { cacheUse } as unknown as Parameters<typeof usageRoutes>[0]['telemetry']
-  const invoices = invoiceRoutes({ accounts, invoicing, rowLinks, invoiceFonts: [] })
   const routes = [
-    ...invoices,
+    ...invoiceRoutes({ accounts, invoicing, rowLinks, invoiceFonts: [] }),
     ...usageRoutes({ accounts, store, invoicing, telemetry, refusals, clock }),
     ...reportRoutes({ accounts, store, clock }),
   ]
@@ -57,7 +57,7 @@ async function stage(t: TestContext) {
     acme,
     store,
     asked,
-    invoices,
+    routes,
     own: [...ownUsageRoutes({ usage: store, telemetry, refusals, clock }), invoiceLinesRoute({ invoices: store })],
     call: (request: string, given?: object) =>
       askDocumented(routes, request.replace(' ', ' /admin/v1/'), given ? { body: given } : {}),
@@ -67,6 +67,34 @@ async function stage(t: TestContext) {
 }
 
 describe('invoices, over the API', () => {
+  it('are read by finance and viewers, changed by finance, and their links revoked by operators alone', async (t) => {
+    const { routes } = await stage(t)
+    const allowed = (roles: string) =>
+      routes.filter((it) => it.roles.join(' ') === roles).map(({ operation }) => operation?.id)
+    assert.deepEqual(allowed('operator finance viewer'), [
+      'listInvoices',
+      'previewInvoice',
+      'getInvoice',
+      'listDrafts',
+      'listUsage',
+      'listCacheUse',
+      'listRefused',
+      'getUsage',
+      'usageReport',
+      'latencyReport',
+      'listRequests',
+    ])
+    assert.deepEqual(allowed('operator finance'), [
+      'issueInvoice',
+      'creditInvoice',
+      'sendInvoice',
+      'issueDrafts',
+      'recordPayment',
+      'removePayment',
+    ])
+    assert.deepEqual(allowed('operator'), ['revokeInvoiceLinks', 'correctUsage'])
+  })
+
   it('are previewed, issued as previewed, listed, read and sent', async (t) => {
     const { call, raw, books } = await stage(t)
     const preview = await call('POST invoices/preview', body)
@@ -231,6 +259,8 @@ describe('usage, over the API', () => {
       [sums.group_by, sums.data.length, sums.data[0].workspace, sums.total.requests, sums.total.estimated_requests],
       ['workspace', 1, 'acme', 3, 1],
     )
+    const days = JSON.parse((await raw(`GET usage?group_by=day&${from}&limit=1`)).text)
+    assert.deepEqual([days.data.length, days.data[0].requests, days.total.requests, days.has_more], [1, 2, 3, true])
     const one = await call(`GET usage/${rows[0]?.requestId}`)
     assert.deepEqual([one.body.request_id, one.body.workspace], [rows[0]?.requestId, 'acme'])
     await assert.rejects(call('GET usage/absent'), { code: 'not_found' })
@@ -306,9 +336,9 @@ describe('usage, over the API', () => {
     const at = APRIL - 1000
     for (const [age, workspaceId, code] of [
       [0, acme.id, 'rate_limit_exceeded'],
-      [1, acme.id, 'rate_limit_exceeded'],
-      [2, acme.id, 'spend_limit_exceeded'],
-      [3, '', 'invalid_api_key'],
+      [2 * HOUR_MS, acme.id, 'rate_limit_exceeded'],
+      [3 * HOUR_MS, acme.id, 'spend_limit_exceeded'],
+      [4 * HOUR_MS, '', 'invalid_api_key'],
     ] as const)
       pending.add(sampleRefusal({ at: at - age, workspaceId, keyId: workspaceId && 'key_1', code }))
     await store.addRefusals(pending.take() ?? assert.fail(), 0)
@@ -317,10 +347,12 @@ describe('usage, over the API', () => {
       [all.body.object, all.body.unit, all.body.times.length, all.body.total, all.body.newest.length],
       ['refused.report', 'day', 7, 4, 4],
     )
-    assert.deepEqual(
-      all.body.codes.map((it: { error_code: string; requests: number }) => [it.error_code, it.requests])[0],
-      ['rate_limit_exceeded', 2],
-    )
+    assert.deepEqual(all.body.codes[0], {
+      http_status: 429,
+      error_code: 'rate_limit_exceeded',
+      requests: 2,
+      series: [{ at: Date.UTC(2025, 3, 1, 13), requests: 2 }],
+    })
     assert.deepEqual(
       all.body.newest.map((it: { workspace: string | null }) => it.workspace),
       ['acme', 'acme', 'acme', null],
