@@ -256,11 +256,14 @@ export function openLane<P extends Place>(
     decide(place as P, { kind: 'admitted', waitMs: nowMs - place.arrivedAtMs })
   }
 
+  /** Online requests run no code of batches while no line waits. */
+  const earliestLine = () => (batch.queue.depth > 0 ? batch.queue.earliest() : undefined)
+
   function expireDue(nowMs: number): void {
     for (let due = queue.earliest(); due !== undefined && deadlineMs(due) <= nowMs; due = queue.earliest()) {
       refuse(due.first, overloaded)
     }
-    for (let due = batch.queue.earliest(); due !== undefined && due.dueAtMs <= nowMs; due = batch.queue.earliest()) {
+    for (let due = earliestLine(); due !== undefined && due.dueAtMs <= nowMs; due = earliestLine()) {
       refuse(due, overloaded)
     }
   }
@@ -361,7 +364,7 @@ export function openLane<P extends Place>(
     nextDeadlineMs() {
       const earliest = queue.earliest()
       const online = earliest === undefined ? Infinity : deadlineMs(earliest)
-      return Math.min(online, batch.queue.earliest()?.dueAtMs ?? Infinity)
+      return Math.min(online, earliestLine()?.dueAtMs ?? Infinity)
     },
   }
 }

@@ -10,12 +10,13 @@ const large = { cores: 64, memoryBytes: 256e9 }
 
 describe('the limits of a machine', () => {
   it('come from its cores, and from its memory or that of its container if that has less', (t) => {
+    const { mock } = t.mock.method(process, 'constrainedMemory')
     for (const [container, memoryBytes] of [
       [0, totalmem()],
       [1, 1],
       [totalmem() + 1, totalmem()],
     ] as const) {
-      t.mock.method(process, 'constrainedMemory', () => container)
+      mock.mockImplementation(() => container)
       assert.deepEqual(thisMachine(), { cores: availableParallelism(), memoryBytes })
     }
   })

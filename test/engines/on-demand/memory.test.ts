@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import type { EngineRun } from '../../../src/catalog/model.ts'
 import { memoryFigures, takesTooMuch } from '../../../src/engines/on-demand/memory-figures.ts'
 import { gpuMemory, memoryOf } from '../../../src/engines/on-demand/memory-use.ts'
+import { eventually } from '../../support/waiting.ts'
 
 const MEBIBYTE = 2 ** 20
 
@@ -115,7 +116,6 @@ describe('the memory of the processes of an engine', () => {
     } finally {
       process.kill(-leader.pid!, 'SIGKILL')
     }
-    await once(leader, 'exit')
-    assert.equal(await memoryOf(leader.pid!), undefined, 'there is nothing to measure any more')
+    await eventually('nothing is left to measure', async () => (await memoryOf(leader.pid!)) === undefined)
   })
 })
