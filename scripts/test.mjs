@@ -64,7 +64,7 @@ function runAllChecks() {
     'tests',
     testsTogether(testFilesOfNpmTest(), temporary),
     // More than the two cores we can count on, because many tests mostly wait for clients to retry.
-    4,
+    5,
     // For two dozen files on a busy machine.
     30,
   )

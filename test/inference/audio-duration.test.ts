@@ -139,7 +139,7 @@ describe('measuring any file', () => {
     const cut = fc.asyncProperty(clip, fc.double({ min: 0, max: 1, noNaN: true }), (bytes, share) =>
       holds(bytes.subarray(0, Math.floor(bytes.length * share))),
     )
-    await fc.assert(cut, { numRuns: runLength(5, 30) })
+    await fc.assert(cut, { numRuns: runLength(3, 30) })
   })
 
   it('never fails when it is damaged anywhere', async () => {
@@ -156,7 +156,7 @@ describe('measuring any file', () => {
       }
       return holds(bytes)
     })
-    await fc.assert(damage, { numRuns: runLength(10, 60) })
+    await fc.assert(damage, { numRuns: runLength(6, 60) })
   })
 
   it('takes little memory, whatever the file declares', async () => {

@@ -5,7 +5,7 @@ import { simulationSeed } from '../seed.ts'
 import { simulateInWorker } from './in-worker.ts'
 
 describe('the pipeline under simulation', () => {
-  const schedules = runLength(2000, 100_000)
+  const schedules = runLength(1500, 100_000)
   it(`keeps its rules at every step of ${schedules} schedules of faults`, async (t) => {
     const seed = simulationSeed()
     t.diagnostic(`WEIR_SEED=${seed}`)

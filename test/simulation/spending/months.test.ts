@@ -11,7 +11,7 @@ describe('a spend limit while months or days change, under simulation', () => {
   after(() => server.remove())
 
   const adapters: readonly { name: string; worlds: number; open(): MonthAdapter }[] = [
-    { name: 'memory', worlds: runLength(6, 200), open: () => memoryAdapter },
+    { name: 'memory', worlds: runLength(4, 200), open: () => memoryAdapter },
     { name: 'Redis', worlds: runLength(2, 40), open: () => redisAdapter(server.socket) },
   ]
   for (const { name, worlds, open } of adapters) {
