@@ -201,7 +201,8 @@ function optionsOf(
   return {
     width: element.clientWidth,
     height: HEIGHT,
-    padding: [10, 12, 0, 0],
+    // At the right, half the label of the last point.
+    padding: [10, 28, 0, 0],
     legend: { show: false },
     cursor: {
       drag: { x: true, y: false, setScale: false, dist: 6 },
