@@ -10,7 +10,7 @@ import type { Caller } from '../../src/workspaces/workspace.ts'
 import { chatLine } from '../support/batches.ts'
 import { turn } from '../support/hand-clock.ts'
 
-/** The steps of batches, over a store that records what it is asked for. Timers ring when the test says so. */
+/** The steps of batches, over a store that records its calls. The test fires the timers. */
 
 const NOW = 1000
 const LINE = Buffer.from(JSON.stringify(chatLine('a')))

@@ -149,7 +149,7 @@ async function inS3(t: TestContext): Promise<StoredFiles> {
   return stored
 }
 
-it('a file in S3 is missing only if the bucket says so: any other answer is an outage', async (t) => {
+it('a file in S3 is missing only if the bucket answers NoSuchKey; any other error is an outage', async (t) => {
   const { stored, bucket } = await storedInStub(t)
   t.after(() => stored.close())
   bucket.failures.push(404, 403)

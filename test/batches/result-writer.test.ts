@@ -8,7 +8,7 @@ import { turn } from '../support/hand-clock.ts'
 const clock = { now: () => 9 } as Clock
 const resultOf = (line: number): WrittenResult => ({ line }) as WrittenResult
 
-/** A writer whose transactions end when the test says so. */
+/** A writer whose transactions the test ends. */
 function stage() {
   const groups: (readonly number[])[][] = []
   const ends: PromiseWithResolvers<readonly boolean[]>[] = []

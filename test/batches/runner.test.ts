@@ -10,7 +10,7 @@ import { chatLine } from '../support/batches.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
 import { gate } from '../support/waiting.ts'
 
-/** The runner over a scripted store and engine. Time passes when a test says so, and every line of a file is alike. */
+/** The runner over a scripted store and engine. The test advances the clock, and every line of a file is alike. */
 
 const NOW = Date.UTC(2026, 0)
 const MIB = 2 ** 20

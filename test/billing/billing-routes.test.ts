@@ -225,8 +225,8 @@ describe('invoices, over the API', () => {
       [csv.headers['Content-Type'], csv.headers['Content-Disposition']],
       ['text/csv; charset=utf-8', 'attachment; filename="INV-000001-line-1.csv"'],
     )
-    const stranger = { workspace: { ...acme, id: 'ws_other' }, keyId: 'key_1' }
-    await assert.rejects(ask(own, 'GET /api/v1/invoices/INV-000001/lines/1', { caller: stranger }), {
+    const otherCaller = { workspace: { ...acme, id: 'ws_other' }, keyId: 'key_1' }
+    await assert.rejects(ask(own, 'GET /api/v1/invoices/INV-000001/lines/1', { caller: otherCaller }), {
       code: 'not_found',
     })
   })
@@ -285,10 +285,10 @@ describe('usage, over the API', () => {
     assert.equal(row.request_id, id)
     const listed = JSON.parse((await ask(own, 'GET /api/v1/usage?from=2025-03-01', { caller })).text)
     assert.equal(listed.data.length, 3)
-    const stranger = { workspace: { ...acme, id: 'ws_other' }, keyId: 'key_1' }
-    await assert.rejects(ask(own, `GET /api/v1/usage/${id}`, { caller: stranger }), { code: 'not_found' })
+    const otherCaller = { workspace: { ...acme, id: 'ws_other' }, keyId: 'key_1' }
+    await assert.rejects(ask(own, `GET /api/v1/usage/${id}`, { caller: otherCaller }), { code: 'not_found' })
     assert.deepEqual(
-      JSON.parse((await ask(own, 'GET /api/v1/usage?from=2025-03-01', { caller: stranger })).text).data,
+      JSON.parse((await ask(own, 'GET /api/v1/usage?from=2025-03-01', { caller: otherCaller })).text).data,
       [],
     )
     await assert.rejects(ask(own, 'GET /api/v1/usage?group_by=workspace', { caller }), { code: 'invalid_value' })

@@ -56,7 +56,7 @@ const entries = [
       ],
     },
   }),
-  entry('oa/hears', { categories: ['audio'], pricing: { per_audio_minute: '0.006' } }),
+  entry('oa/transcribes', { categories: ['audio'], pricing: { per_audio_minute: '0.006' } }),
   entry('em/beds', { categories: ['embedding'], supported_parameters: ['dimensions'] }),
   entry('re/ranks', { categories: ['reranker'], rerank_schema: 'passages' }),
   entry('meta/reserved', {
@@ -162,7 +162,7 @@ describe('the list of models', () => {
         null,
       ],
     )
-    const { per_audio_minute, dedicated_per_hour, per_million_tokens, ...rest } = pricing('oa/hears')
+    const { per_audio_minute, dedicated_per_hour, per_million_tokens, ...rest } = pricing('oa/transcribes')
     assert.deepEqual(
       [per_audio_minute, dedicated_per_hour, per_million_tokens, 'dedicated_per_hour_indicative' in rest],
       ['0.006', null, { input: '0.00', output: '0.00', cached_input: null }, false],
@@ -180,14 +180,14 @@ describe('the list of models', () => {
       ['meta/a', 'text->text', 'llama3'],
       ['meta/sees', 'text+image->text', null],
       ['sd/paints', 'text->image', null],
-      ['oa/hears', 'audio->text', null],
+      ['oa/transcribes', 'audio->text', null],
       ['em/beds', 'text->embedding', null],
       ['re/ranks', 'text->score', null],
     ])
   })
 
   it('has what can be called now, or the whole catalog with the reasons', async () => {
-    const callable = ['meta/a', 'meta/sees', 'sd/paints', 'oa/hears', 'em/beds', 're/ranks']
+    const callable = ['meta/a', 'meta/sees', 'sd/paints', 'oa/transcribes', 'em/beds', 're/ranks']
     assert.deepEqual(idsOf(await list('')), callable)
     assert.deepEqual(idsOf(await list('?scope=callable')), callable)
     const all = await list('?scope=catalog')
@@ -208,7 +208,7 @@ describe('the list of models', () => {
   })
 
   it('is filtered by category, mode and parameters', async () => {
-    assert.deepEqual(idsOf(await list('?category=audio')), ['oa/hears'])
+    assert.deepEqual(idsOf(await list('?category=audio')), ['oa/transcribes'])
     assert.deepEqual(idsOf(await list('?mode=dedicated')), ['meta/a'])
     assert.deepEqual(idsOf(await list('?supported_parameters=temperature,top_k')), ['meta/a'])
     assert.deepEqual(idsOf(await list('?supported_parameters=temperature,dimensions')), [])
@@ -222,7 +222,7 @@ describe('the list of models', () => {
   })
 
   it('has only what the key may call', async () => {
-    assert.deepEqual(idsOf(await list('', { allowedModels: ['a', 'oa/hears'] })), ['meta/a', 'oa/hears'])
+    assert.deepEqual(idsOf(await list('', { allowedModels: ['a', 'oa/transcribes'] })), ['meta/a', 'oa/transcribes'])
     assert.deepEqual(idsOf(await list('', { allowedEndpoints: ['/embeddings', '/completions'] })), [
       'meta/a',
       'em/beds',
@@ -246,7 +246,7 @@ describe('one model', () => {
   it('is not found if it is hidden, or not allowed', async () => {
     const missing = { code: 'model_not_found', param: 'slug' }
     await assert.rejects(shown('/meta/hidden'), missing)
-    await assert.rejects(shown('/meta/a', acme, { allowedModels: ['oa/hears'] }), missing)
+    await assert.rejects(shown('/meta/a', acme, { allowedModels: ['oa/transcribes'] }), missing)
     await assert.rejects(shown('/none'), { ...missing, message: "The model 'none' does not exist." })
     await assert.rejects(shown('/detail?slug='), { code: 'missing_required_parameter', param: 'slug' })
     assert.equal(((await shown('/meta/hidden', { ...acme, name: 'other' })).body as Entry)['id'], 'meta/hidden')

@@ -44,7 +44,7 @@ export function engineLog(path: string): EngineLog {
     try {
       renameSync(path, `${path}.1`)
     } catch {
-      // It was removed, or something else has the name. It begins anew all the same.
+      // The file was removed, or the other name cannot be replaced. The log still starts a new file.
     }
     open('w')
   }

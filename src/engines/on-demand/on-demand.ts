@@ -11,9 +11,9 @@ import { memoryFigures, takesTooMuch, type MemoryFigure, type MemoryFigures } fr
 import { memoryOf } from './memory-use.ts'
 import { takePort } from './port.ts'
 import { endLeftovers, recordPath } from './process-record.ts'
-import { ScheduledCall, usualRules, type Effect, type EngineSettings, type RunState } from './decisions.ts'
-import type { Amounts } from './room.ts'
+import { ScheduledCall, usualRules, type Effect, type RunState } from './decisions.ts'
 import { openScheduler, type EngineStatus } from './scheduler.ts'
+import { environmentOf, needsOf, settingsOf, withPort } from './run-settings.ts'
 import { startTimes, type StartTimes } from './start-times.ts'
 
 /** Engines that Weir starts when they are asked for: the scheduler decides, and this carries it out. */
@@ -381,35 +381,6 @@ function statusOfUnit(
 
 /** The name for its wake times: no lane has a space before its slash. */
 const wakingOf = (lane: string): string => `waking ${lane}`
-
-function settingsOf(run: EngineRun, memory: MemoryFigure | undefined): EngineSettings {
-  const { device, sleep } = run
-  const asleep = sleep && new Map([[`port ${run.port}`, 1], ...(device ? [[device.name, sleep.bytes] as const] : [])])
-  return {
-    needs: needsOf(run, memory),
-    needsAsleep: asleep,
-    stopAfterIdleMs: run.stopAfterIdleMs ?? Infinity,
-    isPinned: run.isPinned,
-  }
-}
-
-function needsOf({ port, group, device }: EngineRun, memory: MemoryFigure | undefined): Amounts {
-  const needs = new Map([[`port ${port}`, 1]])
-  if (group !== undefined) needs.set(`group ${group}`, 1)
-  if (device && memory) needs.set(device.name, memory.bytes)
-  return needs
-}
-
-/** Without what is Weir's own, which has secrets. */
-function environmentOf(run: EngineRun, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const inherited = Object.entries(environment).filter(([name]) => !name.startsWith('WEIR_'))
-  const own = Object.entries(run.env).map(([name, value]) => [name, withPort(value, run.port)])
-  return { ...Object.fromEntries(inherited), ...Object.fromEntries(own) }
-}
-
-function withPort(text: string, port: number): string {
-  return text.replaceAll('${PORT}', String(port))
-}
 
 function fileName(lane: string): string {
   return lane.replaceAll('/', '--')
