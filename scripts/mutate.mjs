@@ -5,13 +5,19 @@ import { parseArgs } from 'node:util'
 import { root } from './bootstrap.mjs'
 import { hashOf, readMap, updateMap } from './coverage-map.mjs'
 import { mutantsOf, mutatedText, sourceFiles } from './mutants.mjs'
-import { copyOfTree, endRunningTests, firstFailure, isTimeout, isUnitTest, testFilesOfNpmTest } from './test-runs.mjs'
+import {
+  copyOfTree,
+  endRunningTests,
+  firstFailure,
+  isTimeout,
+  isUnitTest,
+  REFERENCES,
+  testFilesOfNpmTest,
+} from './test-runs.mjs'
 
 const SCORE_MIN = 85
 /** A mutant that makes two tests hang would make most of them hang. */
 const HANGS_MAX = 2
-/** Reads the schemas and tables of all modules, without a call that the map of the tests could show. */
-const REFERENCES = 'test/references.test.ts'
 const HELP = `node scripts/mutate.mjs [OPTION …]
 
 Changes the sources a little, one place at a time, in copies of the working tree, and runs the tests that reach the

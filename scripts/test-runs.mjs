@@ -46,10 +46,13 @@ export function testFiles(folder) {
 /** Tests of the service on real sockets: NAME.http.test.ts. */
 const HTTP_TEST = /\.http\.test\.ts$/
 
-/** Whether a test file is in a folder of test/ that is a folder of src/ too, and starts no service. */
+/** Reads the schemas and tables of all modules, without a service, and without a call that a map of the tests could show. */
+export const REFERENCES = 'test/references.test.ts'
+
+/** Whether a test file starts no service: it is in a folder of test/ that is a folder of src/ too, or compares the references. */
 export function isUnitTest(file) {
   const [, feature, ...rest] = file.split('/')
-  return rest.length > 0 && !HTTP_TEST.test(file) && existsSync(join(root, 'src', feature))
+  return file === REFERENCES || (rest.length > 0 && !HTTP_TEST.test(file) && existsSync(join(root, 'src', feature)))
 }
 
 /** The test files that `npm test` runs. */
