@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -126,6 +127,19 @@ describe('workers', () => {
     await hasStarted(2)
   })
 
+  it('are started again after a delay if the system cannot start them', async (t) => {
+    const { workers, started, ended, hasEnded, hasStarted } = stage(t, 1, 'run(); live()')
+    await workers.started
+    await hasStarted(1)
+    const { execPath } = process
+    process.execPath = '/absent/node'
+    process.kill(Number(started()[0]?.[1]), 'SIGKILL')
+    await hasEnded(2)
+    process.execPath = execPath
+    assert.deepEqual(ended.slice(1), [{ worker: 1, how: 'did not start (spawn /absent/node ENOENT)', againInMs: 1000 }])
+    await hasStarted(2)
+  })
+
   it('all receive a signal, and only the first one is asked to reload', async (t) => {
     const { workers, hasStarted, places } = stage(
       t,
@@ -145,6 +159,12 @@ describe('workers', () => {
     await hasStarted(7)
     assert.deepEqual(places().slice(4, 5), ['SIGHUP1'])
     assert.deepEqual(places().slice(5).toSorted(), ['SIGWINCH1', 'SIGWINCH2'])
+    const kill = t.mock.method(ChildProcess.prototype, 'kill', function (this: ChildProcess) {
+      return this.emit('error', new Error('it cannot be sent'))
+    })
+    workers.signal('SIGWINCH')
+    assert.equal(kill.mock.callCount(), 2)
+    kill.mock.restore()
   })
 
   it('stop when all have ended, and none is replaced, not even one whose replacement was due', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { connect, createServer, Socket, type AddressInfo } from 'node:net'
+import { connect, createServer, Server, Socket, type AddressInfo } from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
 import { portOf } from '../../src/cluster/workers/worker-port.ts'
 import type { FromWorker, ToWorker } from '../../src/cluster/workers/messages.ts'
@@ -126,6 +126,28 @@ describe('the port of all workers', () => {
     taken.close()
     await once(taken, 'close')
     assert.equal(await listening(served(port), number), number)
+  })
+
+  it('lets 16,384 connections wait while there is no worker, and ends those beyond', async (t) => {
+    let connect = (_: object): void => assert.fail('nothing listens')
+    t.mock.method(Server.prototype, 'address', () => ({ port: 80 }))
+    t.mock.method(Server.prototype, 'listen', function (this: Server, _: object, isListening: () => void) {
+      connect = (socket) => void this.emit('connection', socket)
+      isListening()
+    })
+    const port = sharedPort(1_000_000)
+    const worker = served(port)
+    worker.connected = false
+    await listening(worker)
+    let ended = 0
+    for (let count = 0; count < 16_385; count++) {
+      const socket = Object.assign(new EventEmitter(), { destroy: () => void ended++ })
+      connect(socket)
+      socket.emit('error', new Error('the client has reset it'))
+    }
+    assert.equal(ended, 1)
+    port.close()
+    assert.equal(ended, 16_385)
   })
 
   it('accepts nothing after it was closed', async () => {

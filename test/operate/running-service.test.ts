@@ -243,7 +243,7 @@ describe('the socket for commands', () => {
 
 describe('a request of a command', () => {
   it('is answered as JSON, with a status of its own if it is refused', async (t) => {
-    const { socket } = await run(t, emptyFolder(t))
+    const { socket, asked } = await run(t, emptyFolder(t))
     const client = new Client('http://weir', { connect: { socketPath: socket } })
     t.after(() => client.close())
     const answers: Record<string, unknown> = {}
@@ -251,6 +251,8 @@ describe('a request of a command', () => {
       ['POST', '/session?workspace=missing'],
       ['POST', '/drain?name=other'],
       ['POST', '/drain?name=one'],
+      ['POST', '/engine-order?order=stop'],
+      ['POST', '/engine-order?lane=a/b&order=stop'],
       ['POST', '/remove-model?model=a/b'],
       ['POST', '/remove-model'],
       ['POST', '/reconciled?problems=2'],
@@ -267,6 +269,8 @@ describe('a request of a command', () => {
       '/session?workspace=missing': [400, { error: 'There is no workspace "missing".' }],
       '/drain?name=other': [400, { error: 'There is no replica "other".' }],
       '/drain?name=one': [200, { asked: true }],
+      '/engine-order?order=stop': [400, { error: 'No engine of the lane "".' }],
+      '/engine-order?lane=a/b&order=stop': [200, { given: true }],
       '/remove-model?model=a/b': [200, { removed: ['a/b'], alsoGone: [], freedBytes: 7 }],
       '/remove-model': [409, { error: 'There is no such model.' }],
       '/reconciled?problems=2': [200, {}],
@@ -275,6 +279,7 @@ describe('a request of a command', () => {
       '/counts': [200, { counts: [] }],
       '/other': [404, { error: 'there is nothing at POST /other' }],
     })
+    assert.deepEqual(asked, ['drain one, command', 'stop a/b, command', 'reconciled 2'])
   })
 
   it('leaves no connection to the service', async (t) => {

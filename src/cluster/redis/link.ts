@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis, type RedisOptions } from 'ioredis'
 import type { AlarmClock } from '../../shared/clock.ts'
 import { luaBeside, script, type Script } from './script.ts'
@@ -220,7 +219,10 @@ export function openLink(options: LinkOptions): RedisLink {
           commands.hdel(replicaHash, `replica ${replica}`, `drain ${replica}`),
         ]
         // If Redis does not answer, the lease expires by itself.
-        await Promise.race([Promise.allSettled(gone), sleep(CLOSE_MS, undefined, { ref: false })])
+        const late = Promise.withResolvers<void>()
+        const cancel = clock.after(CLOSE_MS, late.resolve)
+        await Promise.race([Promise.allSettled(gone), late.promise])
+        cancel()
       }
       commands.disconnect()
       messages.disconnect()

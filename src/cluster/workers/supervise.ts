@@ -1,5 +1,4 @@
 import { fork, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../../shared/backoff.ts'
 import type { FromWorker } from './messages.ts'
@@ -44,6 +43,8 @@ export function startWorkers({ count, program, args, events }: WorkersOptions): 
   const stopping = new AbortController()
   const firstRuns = Promise.withResolvers<void>()
   const lives: Promise<void>[] = []
+  /** The first worker has. */
+  let hasRun = false
 
   /** Keeps one worker running. A replacement uses the same directory, so it settles the requests that the old one left open. */
   async function keep(number: number): Promise<void> {
@@ -51,9 +52,9 @@ export function startWorkers({ count, program, args, events }: WorkersOptions): 
     let failures = 0
     while (!stopping.signal.aborted) {
       const startedAtMs = performance.now()
-      const { code, how, hasRun } = await live(number)
-      if (number === 1) firstRuns.reject(new Error(`the first worker ${how} before it could serve`))
-      if (stopping.signal.aborted || (number === 1 && !hasRun && lives.length === 1)) return
+      const { code, how } = await live(number)
+      if (!hasRun) firstRuns.reject(new Error(`the first worker ${how} before it could serve`))
+      if (stopping.signal.aborted || !hasRun) return
       if (code === 0) failures = 0
       else failures = performance.now() - startedAtMs > STEADY_MS ? 1 : failures + 1
       // A worker that was asked to leave is replaced at once.
@@ -64,21 +65,22 @@ export function startWorkers({ count, program, args, events }: WorkersOptions): 
   }
 
   /** One process, from its start to its end. */
-  async function live(number: number): Promise<{ code: number | null; how: string; hasRun: boolean }> {
+  async function live(number: number): Promise<{ code: number | null; how: string }> {
     const worker = fork(program, [...args, '--worker', `${number}/${count}`])
-    let hasRun = false
     workers.set(number, worker)
     port.serve(worker)
     worker.on('message', ({ kind }: FromWorker) => {
       if (kind !== 'running') return
       hasRun = true
-      if (number === 1) firstRuns.resolve()
+      firstRuns.resolve()
     })
-    // Without a listener, a signal that cannot be sent would end this process.
-    worker.on('error', () => {})
-    const [code, signal] = (await once(worker, 'exit')) as [number | null, NodeJS.Signals | null]
-    workers.delete(number)
-    return { code, how: signal ? `was ended by ${signal}` : `ended with status ${code}`, hasRun }
+    const end = Promise.withResolvers<{ code: number | null; how: string }>()
+    worker.on('exit', (code, signal) =>
+      end.resolve({ code, how: signal ? `was ended by ${signal}` : `ended with status ${code}` }),
+    )
+    // A signal that cannot be sent is an error too, but the worker runs on.
+    worker.on('error', ({ message }) => worker.pid ?? end.resolve({ code: null, how: `did not start (${message})` }))
+    return end.promise.finally(() => workers.delete(number))
   }
 
   const signal = (name: NodeJS.Signals): void => workers.forEach((worker) => worker.kill(name))
