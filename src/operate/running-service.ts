@@ -53,6 +53,7 @@ export interface EngineListing {
   readonly held_bytes: number
   readonly start_ms: readonly number[]
   readonly problem: string | null
+  readonly last_lines: readonly string[]
 }
 
 export interface RemovedModel {

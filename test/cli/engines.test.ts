@@ -26,10 +26,18 @@ describe('weir engines', () => {
       measured_bytes: 24e9,
       start_ms: [41_000],
       problem: null,
+      last_lines: [],
+    }
+    const failed = {
+      ...engine,
+      lane: 'a/c',
+      state: 'failed',
+      problem: 'exit code 1',
+      last_lines: ['loading', 'no memory'],
     }
     await scriptedService(t, dataDir, {
       engines: {
-        list: () => [engine],
+        list: () => [engine, failed],
         async order(lane, order, actor) {
           if (lane !== 'a/b') throw new Error('No engine of that lane.')
           orders.push(`${order} ${lane} ${actor.startsWith('command by ')}`)
@@ -38,8 +46,9 @@ describe('weir engines', () => {
     })
     const { stdout } = await cli(['engines', '--data', dataDir])
     assert.match(stdout, /a\/b +ready, pinned +2 +0 +gpu0 +24\.0 GB of 24\.0 GB, measured +41/)
+    assert.ok(stdout.trimEnd().endsWith('\n\na/c printed last:\n  loading\n  no memory'), stdout)
     const json = await cli(['engines', '--data', dataDir, '--json'])
-    assert.deepEqual(json.json(), { object: 'list', data: [engine] })
+    assert.deepEqual(json.json(), { object: 'list', data: [engine, failed] })
     assert.equal((await cli(['engines', 'stop', 'a/b', '--data', dataDir])).code, 0)
     assert.deepEqual(orders, ['stop a/b true'])
     const unknown = await cli(['engines', 'stop', 'c/d', '--data', dataDir])

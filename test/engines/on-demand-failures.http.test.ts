@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
+import { inLongRun } from '../support/long-run.ts'
 import { folder, isAlive, model, reached, removeNotes, say, stateOf } from '../support/on-demand-stage.ts'
+import { smallDisk } from '../support/small-disk.ts'
 import { eventually } from '../support/waiting.ts'
 import { startWeir } from '../support/weir.ts'
 import { BUSY_MACHINE_MS } from '../support/weir-process.ts'
@@ -119,6 +121,38 @@ describe('engines on demand, when something goes wrong', { concurrency: 3 }, () 
     } finally {
       await weir.stop()
     }
+  })
+
+  it('start on a full disk, answer only what can be recorded, and go on when there is room', inLongRun, async (t) => {
+    const disk = smallDisk(2 ** 23)
+    if (!disk) return t.skip('only root may mount a disk')
+    const one = await model('on/demand')
+    const weir = await startWeir({ models: [one.entry] }, {}, { disk: disk.folder })
+    const answered: string[] = []
+    const ask = async (): Promise<number> => {
+      const answer = await say(weir, 'on/demand')
+      if (answer.status === 200) answered.push(((await answer.json()) as { id: string }).id)
+      else assert.match(await answer.text(), /Usage cannot be recorded now/)
+      return answer.status
+    }
+    try {
+      const filling = join(disk.folder, 'filling')
+      assert.throws(() => writeFileSync(filling, Buffer.alloc(2 ** 23)), { code: 'ENOSPC' })
+      await eventually('nothing more can be recorded', async () => (await ask()) === 503, BUSY_MACHINE_MS)
+      assert.equal(await stateOf(weir, 'on/demand'), 'ready')
+      rmSync(filling)
+      await eventually('requests are served again', async () => (await ask()) === 200, BUSY_MACHINE_MS)
+      assert.equal(one.pids().filter(isAlive).length, 2, 'it was started once')
+      const billed = (await weir.ledger()).filter(({ amount }) => amount > 0n)
+      assert.deepEqual(
+        billed.map(({ requestId }) => `chatcmpl-${requestId}`),
+        answered,
+      )
+    } finally {
+      await weir.stop()
+      await disk.remove()
+    }
+    assert.deepEqual(one.pids().filter(isAlive), [])
   })
 
   it('of one group run one at a time, and a preloaded one starts with the service', async () => {

@@ -50,6 +50,13 @@ export default [
     tests: ['engines/on-demand/crashes'],
   },
   {
+    name: 'on-demand-full-disk-loses-what-was-learned',
+    file: 'src/engines/on-demand/learned-file.ts',
+    find: 'writeFileSync(`${path}.part`, JSON.stringify(Object.fromEntries(values)), { mode: 0o600 })',
+    replace: 'writeFileSync(path, JSON.stringify(Object.fromEntries(values)), { mode: 0o600 })',
+    tests: ['engines/on-demand/keeping'],
+  },
+  {
     name: 'adapter-loads-at-the-same-time',
     file: 'src/engines/adapter-loads.ts',
     find: 'const load = server.last.then(() => loadNow(address, adapter))',

@@ -167,7 +167,15 @@ describe('weir doctor', () => {
     const run = { command: ['serve'], port: 9 }
     const started = modelEntry([], { id: 'a/started', aliases: [], serverless: { engine: { kind: 'vllm', run } } })
     assert.deepEqual(await found('engine', { models: [started] }), [], 'it need not answer while no request needs it')
-    const usual = { waiting: 0, running: 0, pinned: false, device: 'gpu0', held_bytes: 10e9, start_ms: [] }
+    const usual = {
+      waiting: 0,
+      running: 0,
+      pinned: false,
+      device: 'gpu0',
+      held_bytes: 10e9,
+      start_ms: [],
+      last_lines: [],
+    }
     const list = [
       {
         lane: 'a/failed',

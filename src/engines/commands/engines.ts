@@ -14,10 +14,10 @@ weir engines start|stop|sleep|wake|pin|unpin LANE
 
 Lists the engines with "run" in the catalog, which Weir starts when they are
 needed: their state, their requests, what is kept for them of the memory of
-their device, how long the latest start took, and why they last failed. Memory
-without a figure in the catalog is "measured", or "unmeasured" until the first
-requests; an unmeasured engine has its device to itself. Run it on the machine
-where the service runs.
+their device, how long the latest start took, why they last failed, and what a
+failed one printed last. Memory without a figure in the catalog is "measured",
+or "unmeasured" until the first requests; an unmeasured engine has its device to
+itself. Run it on the machine where the service runs.
 
 "start" starts one before the first request; "stop" ends it once its requests
 have ended, until the next request starts it again; "sleep" and "wake" are for
@@ -47,7 +47,7 @@ function noService(dataDir: string): never {
 }
 
 export function enginesText(data: readonly EngineListing[], view: View): string {
-  if (data.length === 0) return 'No engine of the catalog has run, so Weir starts none.'
+  if (data.length === 0) return 'Weir starts no engine: none in the catalog has the key "run".'
   const columns: readonly Column<EngineListing>[] = [
     { title: 'LANE', cell: ({ lane }) => lane },
     {
@@ -62,7 +62,13 @@ export function enginesText(data: readonly EngineListing[], view: View): string 
     { title: 'LAST START', cell: ({ start_ms: starts }) => startText(starts.at(-1)), align: 'right' },
     { title: 'PROBLEM', cell: ({ problem }) => problem },
   ]
-  return renderTable(data, columns, view)
+  return [renderTable(data, columns, view), ...data.filter(hasFailed).map(lastLinesText)].join('\n\n')
+}
+
+const hasFailed = ({ state, last_lines: lines }: EngineListing): boolean => state === 'failed' && lines.length > 0
+
+function lastLinesText({ lane, last_lines: lines }: EngineListing): string {
+  return [`${lane} printed last:`, ...lines.map((line) => `  ${line}`)].join('\n')
 }
 
 function memoryText({ device, memory_source: source, ...it }: EngineListing): string | null {

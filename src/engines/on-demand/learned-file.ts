@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** What was learned about engines, by name. Kept over restarts of the service. */
@@ -21,9 +21,10 @@ export function learnedFile<Value>(path: string): LearnedFile<Value> {
       if (values.size > MAX_NAMES) values.delete(oldest ?? '')
       try {
         mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-        writeFileSync(path, JSON.stringify(Object.fromEntries(values)), { mode: 0o600 })
+        writeFileSync(`${path}.part`, JSON.stringify(Object.fromEntries(values)), { mode: 0o600 })
+        renameSync(`${path}.part`, path)
       } catch {
-        // A full disk: the values are kept until the service ends.
+        // A full disk: the file stays as it was, and the new values are kept until the service ends.
       }
     },
   }

@@ -111,7 +111,7 @@ function give(onDemand: OnDemandParts['onDemand'], lane: string, order: string):
 function find({ list }: OnDemandParts['onDemand'], lane: string): OnDemandStatus {
   const status = list().find((it) => it.lane === lane)
   if (status) return status
-  const message = `No engine of the lane "${lane.slice(0, 200)}" has run in the catalog. GET /admin/v1/engines lists engines.`
+  const message = `Weir starts no engine of the lane "${lane.slice(0, 200)}": the catalog has no such lane, or no "run" in its engine. GET /admin/v1/engines lists engines.`
   throw new ApiError('not_found', message, { param: 'lane' })
 }
 
