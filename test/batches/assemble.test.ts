@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { assemble, type AssemblyParts } from '../../src/batches/assemble.ts'
 import type { BatchEnding, BatchStore, ClaimedBatch, LineRange, LineResult } from '../../src/batches/batch-store.ts'
 import { ApiError } from '../../src/shared/errors.ts'
-import { chatLine } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
 
 /** The files with the results of a batch, from results that the test gives. */
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { chatLine, linesIn, reached, sdkOf, submit } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
+import { linesIn, reached, sdkOf, submit } from '../support/batches.ts'
 import { sharedStage } from '../support/shared-stage.ts'
 import { eventually, gate, type Gate } from '../support/waiting.ts'
 

@@ -7,7 +7,7 @@ import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { CallerLeft } from '../../src/shared/errors.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
-import { chatLine } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
 import { turn } from '../support/hand-clock.ts'
 
 /** The steps of batches, over a store that records its calls. The test fires the timers. */

@@ -7,7 +7,7 @@ import { MAX_CUSTOM_ID, pathBelowV1, readLine } from '../../src/batches/lines.ts
 import { answeredLine, failureKind, unansweredLine } from '../../src/batches/result-lines.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { HEADROOM } from '../../src/shared/json/json-body.ts'
-import { chatLine } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
 
 /** What a line of a batch consists of: its request, the taker of its answer, its lines in the files, and its pace. */
 

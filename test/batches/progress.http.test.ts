@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { chatLine, reached, sdkOf, submit } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
+import { reached, sdkOf, submit } from '../support/batches.ts'
 import { sharedStage } from '../support/shared-stage.ts'
 import { eventually, gate } from '../support/waiting.ts'
 

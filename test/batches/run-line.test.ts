@@ -8,7 +8,7 @@ import type { Reply } from '../../src/server/reply.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { ApiError, CallerLeft } from '../../src/shared/errors.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
-import { chatLine } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
 
 /** One line, with a scripted engine and writer. Pauses are recorded, and pass at once. */
 

@@ -6,7 +6,7 @@ import type { BatchFiles } from '../../src/batches/files.ts'
 import { billedResults, openRunner, type RunnerParts } from '../../src/batches/runner.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { ApiError } from '../../src/shared/errors.ts'
-import { chatLine } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
 import { gate } from '../support/waiting.ts'
 

@@ -6,7 +6,7 @@ import { validateLines } from '../../src/batches/validate.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { ApiError } from '../../src/shared/errors.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
-import { chatLine } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
 
 describe('the check of a file', () => {
   const parts = {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { chatLine, sdkOf, submit } from '../support/batches.ts'
+import { chatLine } from '../support/batch-lines.ts'
+import { sdkOf, submit } from '../support/batches.ts'
 import { assertAccessible, assertFits } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage } from '../support/console-stage.ts'
 import { freePort } from '../support/free-port.ts'

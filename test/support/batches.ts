@@ -1,34 +1,14 @@
 import OpenAI, { toFile } from 'openai'
 import type { Batch } from 'openai/resources/batches'
+import type { BatchLine } from './batch-lines.ts'
 import { eventually } from './waiting.ts'
 
 /** Batches with the SDK of OpenAI. */
-
-export interface BatchLine {
-  readonly custom_id: string
-  readonly response: { readonly status_code: number; readonly request_id: string; readonly body: Answer } | null
-  readonly error: { readonly code: string; readonly message: string } | null
-}
-
-interface Answer {
-  readonly id: string
-  readonly error?: { readonly code: string }
-  readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number }
-}
 
 const LONG_MS = 120_000
 
 export const sdkOf = ({ key, base }: { readonly key: string; readonly base: string }): OpenAI =>
   new OpenAI({ apiKey: key, baseURL: base, maxRetries: 0 })
-
-/** A line that asks for a chat. */
-export const chatLine = (id: string | number, body: object = {}, changes: object = {}): object => ({
-  custom_id: String(id),
-  method: 'POST',
-  url: '/v1/chat/completions',
-  body: { model: 'meta/test-8b', messages: [{ role: 'user', content: `Question ${id}` }], ...body },
-  ...changes,
-})
 
 export async function submit(client: OpenAI, lines: readonly (object | string)[], endpoint = '/v1/chat/completions') {
   const text = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')

@@ -163,8 +163,8 @@ export function undocumented(schema: DocumentSchema, value: unknown, path = ''):
   if (typeof value !== 'object' || value === null) return []
   const meant = schema.anyOf?.find((option) => option.properties) ?? schema
   return Object.entries(value).flatMap(([name, item]) => {
-    const property = meant.properties?.[name]
-    return property ? undocumented(property, item, `${path}.${name}`) : [`${path}.${name}`]
+    const property = meant.properties?.[name] ?? meant.additionalProperties
+    return typeof property === 'object' ? undocumented(property, item, `${path}.${name}`) : [`${path}.${name}`]
   })
 }
 

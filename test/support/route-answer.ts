@@ -18,6 +18,7 @@ import { undocumented, type DocumentSchema } from './openapi.ts'
 type AnyRoute = OpenRoute | KeyRoute | SessionRoute | OperatorRoute
 
 interface Asking {
+  /** Sent as JSON, or as it is if it is a buffer. */
   readonly body?: object
   readonly headers?: Readonly<Record<string, string>>
   /** For a route that needs a key. */
@@ -47,12 +48,15 @@ export function exchangeFor(
   { body, headers, rate }: Omit<Asking, 'caller' | 'session'> = {},
 ): { readonly exchange: Exchange; readonly answered: Omit<Answered, 'recorded'> } {
   const [method = '', target = ''] = request.split(' ', 2)
-  const message = Object.assign(Readable.from(body ? [Buffer.from(JSON.stringify(body))] : []), {
-    method,
-    url: target,
-    headers: { 'content-type': 'application/json', ...headers },
-    complete: true,
-  })
+  const message = Object.assign(
+    Readable.from(body ? [Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body))] : []),
+    {
+      method,
+      url: target,
+      headers: { 'content-type': 'application/json', ...headers },
+      complete: true,
+    },
+  )
   const answered = {
     status: 0,
     headers: {},
