@@ -57,7 +57,10 @@ export function openBatchFiles(options: BatchFilesOptions): BatchFiles {
 
   async function sweep(): Promise<void> {
     const now = clock.now()
-    for (const file of await store.filesToRemove(storage.place, now, now - DAY_MS, MAX_SWEPT)) await remove(file)
+    for (const file of await store.filesToRemove(storage.place, now, now - DAY_MS, MAX_SWEPT)) {
+      // One that cannot be deleted does not keep the others.
+      await remove(file).catch(failed)
+    }
   }
 
   /** The bytes first: a row without bytes is removed by the next sweep, but bytes without a row would stay. */

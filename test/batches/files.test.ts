@@ -19,7 +19,10 @@ const row: StoredFile = {
   expiresAt: NOW + 3 * DAY_MS,
 }
 
-function stage(store: Partial<BatchFilesOptions['store']> = {}, writing: Promise<void> = Promise.resolve()) {
+function stage(
+  store: Partial<BatchFilesOptions['store']> = {},
+  storage: Partial<BatchFilesOptions['storage']> = {},
+) {
   const calls: unknown[] = []
   const timers: (readonly [number, () => void])[] = []
   const failures: string[] = []
@@ -36,10 +39,11 @@ function stage(store: Partial<BatchFilesOptions['store']> = {}, writing: Promise
     },
     storage: {
       place: 'here',
-      write: async (name, { length }) => (calls.push(['write', name, length]), writing),
+      write: async (name, { length }) => void calls.push(['write', name, length]),
       read: async (...range) => (calls.push(range), 'stream' as never),
       remove: async (name) => void calls.push(['remove', name]),
       close: async () => void calls.push('close'),
+      ...storage,
     },
     clock: {
       now: () => NOW,
@@ -57,6 +61,8 @@ function stage(store: Partial<BatchFilesOptions['store']> = {}, writing: Promise
   })
   return { files, calls, timers, failures }
 }
+
+const full = { write: () => Promise.reject(new Error('full')) }
 
 describe('the files of batches', () => {
   it('are reserved within the quota, written, and found after that', async () => {
@@ -79,14 +85,14 @@ describe('the files of batches', () => {
   })
 
   it('that cannot be written leave nothing, first the bytes and then the row', async () => {
-    const { files, calls, failures } = stage({}, Promise.reject(new Error('full')))
+    const { files, calls, failures } = stage({}, full)
     await assert.rejects(files.upload('ws', 'in.jsonl', source), /full/)
     assert.deepEqual(
-      calls.slice(2).map((it) => (it as string[])[0]),
+      calls.slice(1).map((it) => (it as string[])[0]),
       ['remove', 'forget'],
     )
     assert.deepEqual(failures, [])
-    const broken = stage({ removeFile: async () => assert.fail('away') }, Promise.reject(new Error('full')))
+    const broken = stage({ removeFile: async () => assert.fail('away') }, full)
     await assert.rejects(broken.files.upload('ws', 'in.jsonl', source), /full/)
     assert.deepEqual(broken.failures, ['away'])
   })
@@ -158,6 +164,16 @@ describe('the files of batches', () => {
     assert.deepEqual(failures, ['away'])
     await files.close()
     assert.deepEqual([timers, calls.at(-1)], [[], 'close'])
+  })
+
+  it('are swept although one of them cannot be deleted', async () => {
+    const { calls, timers, failures } = stage(
+      { filesToRemove: async () => [{ ...row, id: 'file-stuck' }, row] },
+      { remove: async (name) => (name === 'file-stuck' ? Promise.reject(new Error('stuck')) : void calls.push(name)) },
+    )
+    timers[0]?.[1]()
+    await new Promise(setImmediate)
+    assert.deepEqual([calls, failures], [['file-1', ['forget', 'file-1']], ['stuck']])
   })
 
   it('are swept to the end before they are closed', async () => {
