@@ -4,7 +4,7 @@
  * the CPU time of a line, all of it, in one process on SQLite. Then lines through four replicas on PostgreSQL and Redis: their
  * CPU time, and whether their memory grows.
  *
- * npm run bench -- batches [SECONDS OF THE DAY] [LINES]
+ * npm run bench -- batches [SECONDS OF THE DAY] [LINES] [day | line | replicas]
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import OpenAI, { toFile } from 'openai'
@@ -37,9 +37,9 @@ const chat = { model: 'bench/model', messages: [{ role: 'user', content: 'Tell m
 const hours = [10, 10, 5, 5, 5, 10, 20, 40, 40, 100, 40, 50, 50, 40, 100, 40, 50, 50, 60, 100, 60, 40, 20, 15]
 const mean = hours.reduce((sum, it) => sum + it, 0) / hours.length
 
-await aDay()
-await aLine()
-await fourReplicas()
+const parts: Record<string, () => Promise<void>> = { day: aDay, line: aLine, replicas: fourReplicas }
+const chosen = process.argv.slice(4)
+for (const [name, part] of Object.entries(parts)) if (chosen.length === 0 || chosen.includes(name)) await part()
 
 async function aDay(): Promise<void> {
   console.log(

@@ -15,8 +15,15 @@ import { fileURLToPath } from 'node:url'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** The compile cache saves memory and start-up time. Node skips it when the directory is not writable. */
-export const runtimeEnvironment = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'weir'), ...process.env }
+/**
+ * The compile cache saves memory and start-up time. Node skips it when the directory is not writable. With one arena, glibc
+ * gives back what threads have freed: docs/decisions/2026-11-19-one-malloc-arena.md. What the user has set is kept.
+ */
+export const runtimeEnvironment = {
+  NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'weir'),
+  MALLOC_ARENA_MAX: '1',
+  ...process.env,
+}
 
 const readJson = (file) => JSON.parse(readFileSync(file, 'utf8'))
 

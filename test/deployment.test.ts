@@ -30,6 +30,11 @@ describe('the images', () => {
     assert.deepEqual(words.split(/[\s\\]+/), flags)
   })
 
+  it('set as many arenas of malloc as the launcher does', () => {
+    const [, arenas] = /^  MALLOC_ARENA_MAX: '(\d+)',$/m.exec(read('../scripts/bootstrap.mjs')) ?? []
+    assert.match(dockerfile, new RegExp(`^ENV MALLOC_ARENA_MAX=${arenas}$`, 'm'))
+  })
+
   it('copy only files that exist and that the context has', () => {
     const context = readFileSync(join(folder, '../.dockerignore'), 'utf8')
     const sources = [...dockerfile.matchAll(/^COPY (?!--from)(?:--\S+ )*(.+) \S+$/gm)].flatMap(([, names]) =>

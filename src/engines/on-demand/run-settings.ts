@@ -23,9 +23,13 @@ export function needsOf({ port, group, device }: EngineRun, memory: MemoryFigure
   return needs
 }
 
-/** Without what is Weir's own, which has secrets. */
-export function environmentOf(run: EngineRun, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const inherited = Object.entries(environment).filter(([name]) => !name.startsWith('WEIR_'))
+/**
+ * Without what is Weir's own: its secrets, and the setting of its own memory, which scripts/bootstrap.mjs makes and which would slow
+ * down a server whose threads allocate much.
+ */
+export function environmentOf(run: Pick<EngineRun, 'env' | 'port'>, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const isOwn = (name: string): boolean => name.startsWith('WEIR_') || name === 'MALLOC_ARENA_MAX'
+  const inherited = Object.entries(environment).filter(([name]) => !isOwn(name))
   const own = Object.entries(run.env).map(([name, value]) => [name, withPort(value, run.port)])
   return { ...Object.fromEntries(inherited), ...Object.fromEntries(own) }
 }
