@@ -220,7 +220,10 @@ export interface BatchStore extends LineStore {
   isFileInUse(fileId: string): Promise<boolean>
   /** Ends all claims. Only for a process that is alone. */
   freeClaims(): Promise<void>
-  /** Takes a batch that needs a step: to be checked, to be finalized, or to be cleaned up after its end. */
+  /**
+   * Takes a batch that needs a step: to be checked, to be finalized, or to be cleaned up after its end. One at another place only
+   * if it expired an hour ago: no process has that storage any more.
+   */
   claimBatch(place: string, now: number, leaseUntil: number): Promise<ClaimedBatch | undefined>
   /** False if another process has claimed the batch. */
   renewBatch(batch: ClaimedBatch, leaseUntil: number): Promise<boolean>

@@ -12,7 +12,7 @@ import type {
   ClaimedBatch,
   LineRange,
 } from './batch-store.ts'
-import { readInput, withoutContent } from './input-file.ts'
+import { readInput, withoutContent, withoutStorage } from './input-file.ts'
 import { pathBelowV1, fileLines } from './lines.ts'
 import { POLL_IDLE_MS, openPoll } from './poll.ts'
 import { linePaceOf, RECENT_MS, type LinePace } from './line-pace.ts'
@@ -120,7 +120,8 @@ export function openBatches(parts: BatchesParts): Batches {
       await validate(batch)
       await changes.announce('batches')
     } else if (batch.state === 'validating' || batch.state === 'in_progress') {
-      await store.finalizeBatch(batch.id, isExpired ? 'expired' : 'completed', null, clock.now())
+      const errors = batch.place === files.place ? null : { count: 1, data: [withoutStorage] }
+      await store.finalizeBatch(batch.id, isExpired ? 'expired' : 'completed', errors, clock.now())
     } else {
       // It was cancelled or expired before its lines were known.
       if (batch.inProgressAt === null) await store.clearRanges(batch)

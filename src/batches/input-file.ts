@@ -10,13 +10,22 @@ export const withoutContent: BatchError = {
   param: 'input_file_id',
 }
 
+export const withoutStorage: BatchError = {
+  code: 'service_unavailable',
+  message: 'No service had the storage of the input file until the batch expired. Upload it again.',
+  param: 'input_file_id',
+}
+
+type InputFile = Pick<Batch, 'workspaceId' | 'inputFileId' | 'place'>
+
 /** The bytes from `start` to before `end`. undefined if the file is gone for good; throws while its storage is away. */
 export async function readInput(
   files: BatchFiles,
-  { workspaceId, inputFileId }: Pick<Batch, 'workspaceId' | 'inputFileId'>,
+  { workspaceId, inputFileId, place }: InputFile,
   start: number,
   end: number,
 ): Promise<Readable | undefined> {
+  if (place !== files.place) return undefined
   try {
     return await files.read(await files.file(workspaceId, inputFileId), start, end)
   } catch (error) {
@@ -28,7 +37,7 @@ export async function readInput(
 /** The lines of a range, which is small, and whose lines have been checked. undefined if the file is gone for good. */
 export async function readRange(
   files: BatchFiles,
-  batch: Pick<Batch, 'workspaceId' | 'inputFileId'>,
+  batch: InputFile,
   { byteStart, byteEnd, firstLine }: LineRange,
 ): Promise<readonly { readonly number: number; readonly bytes: Buffer }[] | undefined> {
   const stream = await readInput(files, batch, byteStart, byteEnd)

@@ -24,6 +24,7 @@ const batchOf = (id: string, changes: Partial<ClaimedBatch> = {}): ClaimedBatch 
     keyId: 'key',
     endpoint: '/v1/chat/completions',
     inputFileId: 'file',
+    place: 'here',
     inputBytes: LINE.length,
     inProgressAt: NOW,
     state: 'finalizing',

@@ -19,10 +19,7 @@ const row: StoredFile = {
   expiresAt: NOW + 3 * DAY_MS,
 }
 
-function stage(
-  store: Partial<BatchFilesOptions['store']> = {},
-  storage: Partial<BatchFilesOptions['storage']> = {},
-) {
+function stage(store: Partial<BatchFilesOptions['store']> = {}, storage: Partial<BatchFilesOptions['storage']> = {}) {
   const calls: unknown[] = []
   const timers: (readonly [number, () => void])[] = []
   const failures: string[] = []

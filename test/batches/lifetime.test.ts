@@ -29,6 +29,12 @@ const missingContent = {
   message: 'The content of the input file is missing. Upload it again.',
   param: 'input_file_id',
 }
+const missingStorage = {
+  code: 'service_unavailable',
+  message: 'No service had the storage of the input file until the batch expired. Upload it again.',
+  param: 'input_file_id',
+}
+const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 const RETENTION_DAYS = 3
 const IN_FLIGHT = 8
@@ -245,6 +251,45 @@ describe('a batch and time', () => {
     assert.deepEqual([batch.state, batch.errors?.data], ['expired', [missingContent]])
     assert.deepEqual(batch.counts, { total: 2, completed: 1, failed: 0 })
     assert.equal((await linesOf(batch.outputFileId)).length, 1)
+  })
+
+  it('expires with the results so far, and an error, if no service has its storage any more', async (t) => {
+    const { state, store, batches, reached, linesOf } = await stage(t)
+    const [id, inputFileId, place, createdAt] = ['batch_1', 'file-1', 'elsewhere', state.now]
+    const [workspaceId, expiresAt] = ['ws_1', createdAt + DAY_MS]
+    const file = {
+      id: inputFileId,
+      workspaceId,
+      purpose: 'batch',
+      filename: '',
+      bytes: 1,
+      place,
+      createdAt,
+      expiresAt,
+    } as const
+    await store.reserveFile(file, { maxFiles: 1, maxStoredBytes: 1 })
+    await store.finishFile(inputFileId)
+    const endpoint = '/v1/chat/completions'
+    const input = { endpoint, inputFileId, inputBytes: 1, place, completionWindow: '24h', metadata: null }
+    await store.createBatch({ id, workspaceId, keyId: 'key', ...input, createdAt, expiresAt })
+    // A process that had the storage checked the lines and ran one of them.
+    const claimed = (await store.claimBatch(place, createdAt, createdAt + 1)) ?? assert.fail()
+    await store.addRanges(claimed, [{ firstLine: 1, lines: 2, byteStart: 0, byteEnd: 1 }])
+    await store.beginBatch(claimed, 2, 2, createdAt)
+    const range = (await store.claimRange(claimed, 2, createdAt, createdAt + 1)) ?? assert.fail()
+    const answer = { line: 1, state: 'completed', requestId: 'r', owner: '', errorCode: null } as const
+    await store.writeResults([{ ...answer, range, body: JSON.stringify({ custom_id: 'answered' }) }], [], createdAt)
+    state.now = expiresAt + HOUR_MS - 1
+    assert.equal((await batches.batch(workspaceId, id)).state, 'in_progress')
+    assert.equal(await store.claimBatch('here', state.now, state.now), undefined)
+    state.now += 1
+    const batch = await reached(id, ({ endedAt }) => endedAt !== null)
+    assert.deepEqual([batch.state, batch.errors], ['expired', { count: 1, data: [missingStorage] }])
+    assert.deepEqual(batch.counts, { total: 2, completed: 1, failed: 0 })
+    assert.deepEqual(
+      (await linesOf(batch.outputFileId)).map((it) => it.custom_id),
+      ['answered'],
+    )
   })
 
   it('whose results are being written is left to the next process when the service stops', async (t) => {

@@ -16,7 +16,15 @@ const NOW = Date.UTC(2026, 0)
 const MIB = 2 ** 20
 const caller = { workspace: { id: 'ws_1' }, keyId: 'key' } as never
 const batchOf = (id: string, changes: Partial<Batch> = {}): Batch =>
-  ({ id, workspaceId: 'ws_1', keyId: 'key', endpoint: '/v1/chat/completions', pause: null, ...changes }) as Batch
+  ({
+    id,
+    workspaceId: 'ws_1',
+    keyId: 'key',
+    endpoint: '/v1/chat/completions',
+    place: 'here',
+    pause: null,
+    ...changes,
+  }) as Batch
 const rangeOf = (batchId: string, lines = 1): ClaimedRange => ({
   batchId,
   firstLine: 1,

@@ -112,4 +112,18 @@ export default [
     replace: '{ condition: "\'\' <> ?", values: [id] }',
     tests: ['batches/batches.http'],
   },
+  {
+    name: 'batches-without-a-storage-never-end',
+    file: 'src/batches/queries/batches.ts',
+    find: '(place = ? OR expires_at <= ?)',
+    replace: '(place = ? OR expires_at < ? - ended_at)',
+    tests: ['batches/lifetime'],
+  },
+  {
+    name: 'batches-sweep-stops-at-the-first-failure',
+    file: 'src/batches/files.ts',
+    find: 'await remove(file).catch(failed)\n    }',
+    replace: 'await remove(file)\n    }',
+    tests: ['batches/files'],
+  },
 ]

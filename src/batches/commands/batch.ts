@@ -54,7 +54,7 @@ type Service = (path: string, sent?: Sent) => Promise<Answer>
 type Answer = Awaited<ReturnType<typeof request>>['body']
 
 interface Sent {
-  readonly method: 'POST'
+  readonly method: 'POST' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | FormData
 }
@@ -121,6 +121,9 @@ async function submit(service: Service, flags: Flags, file: string): Promise<voi
       endpoint: flags.text('endpoint') ?? ENDPOINT,
       completion_window: '24h',
     }),
+  }).catch(async (error: unknown) => {
+    await service(`/files/${uploaded.id}`, { method: 'DELETE' }).catch(() => {})
+    throw error
   })
   await show(service, flags, (await created.json()) as BatchView)
 }

@@ -30,6 +30,8 @@ const QUEUED_LINES = `SELECT coalesce(sum(lines), 0) AS lines FROM batches WHERE
 /** No process is running one of its lines. */
 const IS_IDLE =
   'NOT EXISTS (SELECT 1 FROM batch_ranges WHERE batch_id = batches.id AND is_done = 0 AND lease_until > ?)'
+/** A process with its storage would have ended it long before. */
+const STRANDED_MS = 3_600_000
 const HAS_OPEN_RANGE = 'EXISTS (SELECT 1 FROM batch_ranges WHERE batch_id = batches.id AND is_done = 0)'
 
 export function batchQueries(database: Database): BatchStore {
@@ -37,7 +39,7 @@ export function batchQueries(database: Database): BatchStore {
 
   /** PostgreSQL checks the outer condition again after waiting for another process that claims the same row. */
   const claimBatch = `UPDATE batches SET lease_until = ?, claims = claims + 1 WHERE lease_until <= ? AND id = (
-      SELECT id FROM batches WHERE has_lines = 1 AND place = ? AND lease_until <= ? AND (
+      SELECT id FROM batches WHERE has_lines = 1 AND (place = ? OR expires_at <= ?) AND lease_until <= ? AND (
         state = 'validating' OR (state IN ('cancelling', 'finalizing') AND ${IS_IDLE})
         OR (state = 'in_progress' AND (expires_at <= ? OR NOT ${HAS_OPEN_RANGE})) OR ended_at IS NOT NULL
       ) ORDER BY created_at, id LIMIT 1 ${skipLocked}
@@ -110,7 +112,10 @@ export function batchQueries(database: Database): BatchStore {
       )
     },
     async claimBatch(place, now, leaseUntil) {
-      const [claimed] = await transacted(database, query(claimBatch, leaseUntil, now, place, now, now, now))
+      const [claimed] = await transacted(
+        database,
+        query(claimBatch, leaseUntil, now, place, now - STRANDED_MS, now, now, now),
+      )
       return claimed?.[0] && toClaimedBatch(claimed[0])
     },
     async renewBatch({ id, claims }, leaseUntil) {
