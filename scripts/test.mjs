@@ -53,7 +53,7 @@ function runSeparateTests(named) {
 }
 
 function runAllChecks() {
-  step('types', tool('tsc'), ['--noEmit', ...rememberedIn('types')])
+  step('types', tool('tsc'), ['--noEmit', '--checkers', '2', ...rememberedIn('types')])
   step('types of the consoles', tool('tsc'), ['--noEmit', '-p', 'console', ...rememberedIn('console-types')])
   step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
   step('format', tool('oxfmt'), ['--check'])

@@ -129,7 +129,7 @@ describe('the port of all workers', () => {
   })
 
   it('lets 16,384 connections wait while there is no worker, and ends those beyond', async (t) => {
-    let connect = (_: object): void => assert.fail('nothing listens')
+    let connect: (socket: object) => void = () => assert.fail('nothing listens')
     t.mock.method(Server.prototype, 'address', () => ({ port: 80 }))
     t.mock.method(Server.prototype, 'listen', function (this: Server, _: object, isListening: () => void) {
       connect = (socket) => void this.emit('connection', socket)
