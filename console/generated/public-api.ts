@@ -1277,7 +1277,7 @@ export interface Operations {
   uploadFile: {
     path: {}
     query: {}
-    body: { file: string; purpose: 'batch' }
+    body: { file: string; purpose: 'batch'; expires_after?: { anchor: 'created_at'; seconds: number } }
     answer: {
       id: string
       object: 'file'

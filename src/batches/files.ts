@@ -19,7 +19,8 @@ export interface BatchFilesOptions extends FileQuota {
 export interface BatchFiles {
   /** The storage that new files go to. */
   readonly place: string
-  upload(workspaceId: string, filename: string, upload: ByteSource): Promise<StoredFile>
+  /** Keeps the file for this time, but no longer than the retention. */
+  upload(workspaceId: string, filename: string, upload: ByteSource, keptMs?: number): Promise<StoredFile>
   /** Throws `not_found`. */
   file(workspaceId: string, id: string): Promise<StoredFile>
   list(query: ListQuery): Promise<{ readonly files: readonly StoredFile[]; readonly hasMore: boolean }>
@@ -88,16 +89,18 @@ export function openBatchFiles(options: BatchFilesOptions): BatchFiles {
     file: Pick<StoredFile, 'id' | 'workspaceId' | 'filename'>,
     purpose: FilePurpose,
     bytes: number,
+    keptMs = Infinity,
   ): StoredFile {
     const createdAt = clock.now()
-    return { ...file, purpose, bytes, place: storage.place, createdAt, expiresAt: createdAt + retentionDays * DAY_MS }
+    const expiresAt = createdAt + Math.min(keptMs, retentionDays * DAY_MS)
+    return { ...file, purpose, bytes, place: storage.place, createdAt, expiresAt }
   }
 
   return {
     place: storage.place,
-    async upload(workspaceId, filename, upload) {
+    async upload(workspaceId, filename, upload, keptMs) {
       const id = `file-${randomBytes(12).toString('hex')}`
-      const added = newFile({ id, workspaceId, filename }, 'batch', upload.length)
+      const added = newFile({ id, workspaceId, filename }, 'batch', upload.length, keptMs)
       if (!(await store.reserveFile(added, { maxFiles, maxStoredBytes }))) {
         throw new ApiError(
           'quota_exceeded',

@@ -82,6 +82,25 @@ describe('files, with the SDK of OpenAI', () => {
     assert.match(await response.text(), /Missing required parameter: 'file'/)
   })
 
+  it('expire when their caller says so, and after the retention at the latest', async (t) => {
+    const { weir } = await chatStage(t, { config: { batches: { retention_days: 2 } } })
+    const client = new OpenAI({ apiKey: weir.key, baseURL: weir.base, maxRetries: 0 })
+    const file = await toFile(Buffer.from(LINES), 'a')
+    const kept = async (seconds: number): Promise<number> => {
+      const expires_after = { anchor: 'created_at', seconds } as const
+      const { created_at, expires_at } = await client.files.create({ file, purpose: 'batch', expires_after })
+      return expires_at! - created_at
+    }
+    assert.equal(await kept(3600), 3600)
+    assert.equal(await kept(2_592_000), 2 * 86_400)
+    for (const seconds of [3599, 2_592_001, 3600.5, Number.NaN]) {
+      await assert.rejects(kept(seconds), { status: 400, param: 'expires_after.seconds' }, String(seconds))
+    }
+    const expires_after = { anchor: 'last_used_at', seconds: 3600 } as never
+    const wrong = client.files.create({ file, purpose: 'batch', expires_after })
+    await assert.rejects(wrong, { status: 400, param: 'expires_after.anchor' })
+  })
+
   it('are limited in size, number and bytes', async (t) => {
     const { weir } = await chatStage(t, {
       config: { batches: { max_file_bytes: 2000, max_files: 3, max_stored_bytes: 5000 } },

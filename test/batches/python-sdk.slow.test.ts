@@ -15,7 +15,9 @@ import sys, time
 from openai import OpenAI
 
 client = OpenAI(base_url=sys.argv[1], api_key=sys.argv[2])
-file = client.files.create(file=open(sys.argv[3], "rb"), purpose="batch")
+soon = {"anchor": "created_at", "seconds": 3600}
+file = client.files.create(file=open(sys.argv[3], "rb"), purpose="batch", expires_after=soon)
+assert file.expires_at - file.created_at == 3600, file
 batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
 while batch.status not in ("completed", "failed", "expired", "cancelled"):
     time.sleep(0.2)

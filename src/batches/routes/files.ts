@@ -1,9 +1,10 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../shared/errors.ts'
+import { requireValid } from '../../shared/json/schema-check.ts'
 import { binarySchema, nullable } from '../../server/common-schema.ts'
 import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
 import { jsonResponse } from '../../server/route.ts'
-import { withUpload } from '../../server/uploads/upload.ts'
+import { withUpload, type Upload } from '../../server/uploads/upload.ts'
 import type { Spool } from '../../server/uploads/uploads.ts'
 import type { StoredFile } from '../file-store.ts'
 import type { BatchFiles } from '../files.ts'
@@ -46,6 +47,15 @@ const deletedSchema = Type.Object({
 const formSchema = Type.Object({
   file: binarySchema,
   purpose: Type.Literal('batch'),
+  expires_after: Type.Optional(
+    Type.Object(
+      {
+        anchor: Type.Literal('created_at'),
+        seconds: Type.Integer({ minimum: 3600, maximum: 2_592_000 }),
+      },
+      { description: 'When the file is deleted, if that is earlier than the operator has set.' },
+    ),
+  ),
 })
 
 const parameters = { id: { description: 'The id of a file.', example: 'file-8c1f7a0d2b3e4f5a6b7c8d9e' } }
@@ -77,14 +87,14 @@ export function batchFileRoutes({ batchFiles, spool, batchLimits }: FilesParts):
       ],
       answer: ({ exchange, caller }) =>
         withUpload(exchange, spool, batchLimits.maxFileBytes, async ({ file, fileName, fields }) => {
-          const purpose = fields.get('purpose')?.[0]
-          if (purpose === undefined) throw missing('purpose')
-          if (purpose !== 'batch') {
-            throw new ApiError('invalid_value', "'purpose' must be batch.", { param: 'purpose' })
+          if (!file) {
+            throw new ApiError('missing_required_parameter', "Missing required parameter: 'file'.", { param: 'file' })
           }
-          if (!file) throw missing('file')
+          const expiresAfter = readExpiry(fields)
+          requireValid(formSchema, { file: '', purpose: fields.get('purpose')?.[0], expires_after: expiresAfter })
           const name = fileName.replaceAll(/\p{Cc}+/gu, '').slice(0, MAX_FILENAME) || 'upload.jsonl'
-          const stored = await batchFiles.upload(caller.workspace.id, name, file)
+          const keptMs = expiresAfter && expiresAfter.seconds * 1000
+          const stored = await batchFiles.upload(caller.workspace.id, name, file, keptMs)
           exchange.sendJson(JSON.stringify(fileView(stored)))
         }),
     }),
@@ -172,8 +182,12 @@ export function batchFileRoutes({ batchFiles, spool, batchLimits }: FilesParts):
   ]
 }
 
-function missing(param: string): ApiError {
-  return new ApiError('missing_required_parameter', `Missing required parameter: '${param}'.`, { param })
+/** SDKs write an object of a form as one field for each of its members. */
+function readExpiry(
+  fields: Upload['fields'],
+): { readonly anchor: string | undefined; readonly seconds: number } | undefined {
+  const [anchor, seconds] = ['anchor', 'seconds'].map((name) => fields.get(`expires_after[${name}]`)?.[0])
+  return anchor === undefined && seconds === undefined ? undefined : { anchor, seconds: Number(seconds) }
 }
 
 function fileView({ id, bytes, createdAt, expiresAt, filename, purpose }: StoredFile): object {
