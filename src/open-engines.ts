@@ -5,6 +5,7 @@ import { engineQuestions } from './engines/dialects/engine-questions.ts'
 import { localModels, type LocalModels } from './local-models/local-models.ts'
 import type { Engine } from './engines/engine.ts'
 import { engineSet, type EngineSet, openUpstream } from './engines/upstream.ts'
+import { startEngineProcess } from './engines/on-demand/engine-process.ts'
 import { onDemandEngines, type OnDemandEngines } from './engines/on-demand/on-demand.ts'
 import type { AlarmClock } from './shared/clock.ts'
 import { failureCounts, type FailureCounts } from './engines/failure-counts.ts'
@@ -39,6 +40,7 @@ export function openEngines(
     environment: config.environment,
     clock,
     events: onDemandEvents(telemetry),
+    startProcess: startEngineProcess,
     readyPath: (description) => pathAt({ prefix: '/v1' }, healthCheckOf(description).path),
   })
   const engines = engineSet((description, lane) => {

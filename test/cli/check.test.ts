@@ -6,6 +6,7 @@ import { after, describe, it } from 'node:test'
 import { stringify } from 'yaml'
 import { collect, startCli } from '../support/cli.ts'
 import { commandLine } from '../support/command-line.ts'
+import { openFiles } from '../support/open-files.ts'
 import { eventually } from '../support/waiting.ts'
 import { modelEntry } from '../support/weir.ts'
 
@@ -111,6 +112,7 @@ models:
     await commandLine(['workspaces', 'create', 'acme', '--config', config, '--json'])
     const { stdout, code } = await commandLine(['check', '--config', config])
     assert.equal(code, 0)
+    if (process.platform === 'linux') assert.equal(openFiles(join(folder, 'odd')), 0, 'the ledger is closed')
     assert.equal(
       stdout,
       [

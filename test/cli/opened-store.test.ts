@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { CommandFailed, parseFlags, withStore } from '../../src/cli/command.ts'
+import { openSettledStore } from '../../src/cli/settled-store.ts'
+import { journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
+import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { openFiles } from '../support/open-files.ts'
 import { capturing } from '../support/printed.ts'
 
@@ -29,6 +32,15 @@ describe('the store of a command', () => {
       /^Error: no$/,
     )
     assert.equal(openFiles(folder), 0)
+  })
+
+  it('waits for a service that takes the directory while the journal of an earlier one is applied', async (t) => {
+    const folder = stage(t)
+    mkdirSync(journalFolder(folder))
+    const opening = openSettledStore({ dataDir: folder })
+    const lock = takeServiceLock(folder)
+    setImmediate(() => lock.close())
+    await (await opening).close()
   })
 
   it('is created only where an option or a configuration names the directory, which is reported once', async (t) => {

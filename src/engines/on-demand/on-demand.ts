@@ -5,7 +5,7 @@ import type { EngineDescription, EngineRun } from '../../catalog/model.ts'
 import type { AlarmClock } from '../../shared/clock.ts'
 import type { Engine } from '../engine.ts'
 import { engineLog } from './engine-log.ts'
-import { answersWell, MAX_END_MS, startEngineProcess, type EngineProcess } from './engine-process.ts'
+import { answersWell, MAX_END_MS, type EngineProcess, type EngineProgram } from './engine-process.ts'
 import { onDemandEngine, type WaitingCalls } from './on-demand-engine.ts'
 import { memoryFigures, takesTooMuch, type MemoryFigure, type MemoryFigures } from './memory-figures.ts'
 import { memoryOf } from './memory-use.ts'
@@ -69,6 +69,7 @@ export interface OnDemandOptions {
   readonly environment: NodeJS.ProcessEnv
   readonly clock: AlarmClock
   readonly events: OnDemandEvents
+  startProcess(program: EngineProgram): EngineProcess
   /** The path on the server, if the catalog gives none. */
   readyPath(description: EngineDescription): string
 }
@@ -170,7 +171,7 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
       return ended(name, unit, 'stopped')
     }
     const log = engineLog(join(directory, `${fileName(unit.lane)}.log`))
-    const child = startEngineProcess({
+    const child = options.startProcess({
       command: run.command.map((argument) => withPort(argument, run.port)),
       env: environmentOf(run, environment),
       log,

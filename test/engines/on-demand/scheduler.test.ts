@@ -363,6 +363,18 @@ describe('engines that share a device', () => {
     assert.deepEqual(it.ended('a', 5005), ['start b', 'start c'])
   })
 
+  it('start in the order of their first call or an operator, whichever was earlier', () => {
+    const { arrive, leave, ...it } = stage({ a: {}, b: {}, c: {} })
+    arrive('a', 0)
+    assert.deepEqual(it.do('start', 'c', 1), [])
+    assert.deepEqual(arrive('b', 2), [])
+    assert.deepEqual(arrive('c', 3), [])
+    it.do('ready', 'a', 4)
+    leave('a', 5)
+    it.pass(5004)
+    assert.deepEqual(it.ended('a', 5005), ['start c'])
+  })
+
   it('give way when they are idle, before one that has calls, however long its turn has been', () => {
     const half = { needs: gpu(5) }
     const { arrive, leave, ...it } = stage({ busy: half, idle: half, next: half })

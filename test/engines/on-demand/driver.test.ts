@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import type { EngineDescription, EngineRun } from '../../../src/catalog/model.ts'
+import type { Engine, EngineCall } from '../../../src/engines/engine.ts'
+import type { EngineProgram } from '../../../src/engines/on-demand/engine-process.ts'
+import { onDemandEngines, type EngineOrder } from '../../../src/engines/on-demand/on-demand.ts'
+import { takePort } from '../../../src/engines/on-demand/port.ts'
+import { signalGroup } from '../../../src/engines/on-demand/process-group.ts'
+import { freePort } from '../../support/free-port.ts'
+import { eventually } from '../../support/waiting.ts'
+
+/** Engines that start when they are needed. Their processes are servers of the test, and it moves the clock. */
+
+function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {}) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'weir-driver-'))
+  let nowMs = 1000
+  const alarms = new Set<{ readonly atMs: number; ring(): void }>()
+  /** What happened, and the requests that the servers got. */
+  const seen: string[] = []
+  const programs: EngineProgram[] = []
+  const ends: ((reason: string) => void)[] = []
+  const engines = onDemandEngines({
+    dataDir,
+    environment: { HOME: '/home', WEIR_ADMIN_TOKEN: 'secret' },
+    clock: {
+      now: () => nowMs,
+      monotonic: () => nowMs,
+      after(ms, ring) {
+        const alarm = { atMs: nowMs + ms, ring }
+        alarms.add(alarm)
+        return () => alarms.delete(alarm)
+      },
+    },
+    events: {
+      started: (lane, ms) => void seen.push(`${lane} started in ${ms} ms`),
+      failed: (lane, reason, lines) => void seen.push(`${lane} failed: ${[reason, ...lines].join('; ')}`),
+      stopped: (lane) => void seen.push(`${lane} stopped`),
+      tookTooMuch: (lane) => void seen.push(`${lane} took too much`),
+      leftoversEnded: () => assert.fail('nothing is left'),
+    },
+    readyPath: ({ kind }) => `/ready/${kind}`,
+    startProcess(program) {
+      programs.push(program)
+      const server = createServer(({ method, url }, response) => {
+        seen.push(`${method} ${url}`)
+        response.writeHead(answers()).end()
+      }).listen(Number(program.command.at(-1)))
+      const { promise: ended, resolve } = Promise.withResolvers<string>()
+      const end = (reason: string): void => {
+        server.close()
+        server.closeAllConnections()
+        resolve(reason)
+      }
+      ends.push(end)
+      return { group, ended, stop: () => end('it was stopped') }
+    },
+  })
+  t.after(async () => {
+    await engines.close()
+    rmSync(dataDir, { recursive: true })
+  })
+  return {
+    engines,
+    alarms,
+    seen,
+    programs,
+    advance(ms: number): void {
+      nowMs += ms
+      for (const alarm of alarms) if (alarm.atMs <= nowMs && alarms.delete(alarm)) alarm.ring()
+    },
+    ends: (reason: string) => ends.at(-1)?.(reason),
+    saw: (text: string) => eventually(text, () => seen.includes(text)),
+    status: (lane = 'a/b') => engines.list().find((it) => it.lane === lane) ?? assert.fail(),
+    order: (order: EngineOrder) => engines.order('a/b', order),
+    /** An engine of the catalog, whose server answers each call when the test says so. */
+    async add(changes: Partial<EngineRun> = {}, lane = 'a/b') {
+      const port = changes.port ?? (await freePort())
+      const run: EngineRun = {
+        command: ['serve', '${PORT}'],
+        env: { ADDRESS: ':${PORT}' },
+        port,
+        readyPath: '/health',
+        startTimeoutMs: 5000,
+        stopAfterIdleMs: undefined,
+        device: undefined,
+        bytes: undefined,
+        group: undefined,
+        isPinned: false,
+        isPreloaded: false,
+        sleep: undefined,
+        ...changes,
+      }
+      const done: (() => void)[] = []
+      const upstream = {
+        run() {
+          seen.push(`${lane} is called`)
+          const { promise: ended, resolve } = Promise.withResolvers<object>()
+          done.push(() => resolve({ kind: 'ended' }))
+          return { ended, abort: () => resolve({ kind: 'aborted' }) }
+        },
+        close: async () => void seen.push(`${lane} is closed`),
+      } as unknown as Engine
+      const engine = engines.engine(
+        lane,
+        { kind: 'vllm', run } as EngineDescription & { run: EngineRun },
+        () => upstream,
+      )
+      const call = async () => {
+        const end = await engine.run({} as EngineCall).ended
+        return end.kind === 'failed' ? end.error.message : end.kind
+      }
+      return { port, engine, call, finish: () => done.shift()?.() }
+    },
+  }
+}
+
+describe('an engine on demand', () => {
+  it('starts with its first call on its port, without the secrets of the service, and ends when it was idle', async (t) => {
+    const { add, advance, saw, seen, programs, status, alarms } = stage(t)
+    const { port, engine, call, finish } = await add({ stopAfterIdleMs: 700 })
+    assert.deepEqual([engine.start?.()?.state, seen], ['stopped', []])
+    const ended = call()
+    await saw('a/b is called')
+    assert.deepEqual(seen, ['GET /health', 'a/b started in 0 ms', 'a/b is called'])
+    assert.partialDeepStrictEqual(programs, [
+      { command: ['serve', String(port)], env: { HOME: '/home', ADDRESS: `:${port}` } },
+    ])
+    assert.equal(programs[0]?.env['WEIR_ADMIN_TOKEN'], undefined)
+    assert.partialDeepStrictEqual(status(), { state: 'ready', running: 1, waiting: 0, startsMs: [0] })
+    finish()
+    assert.equal(await ended, 'ended')
+    advance(699)
+    assert.equal(status().state, 'ready')
+    advance(1)
+    await saw('a/b stopped')
+    assert.deepEqual([seen.slice(3), status().state, alarms.size], [['a/b is closed', 'a/b stopped'], 'stopped', 0])
+    const release = await takePort(port)
+    assert.ok(release, 'its port is free')
+    release()
+  })
+
+  it('starts by itself if it is preloaded, and answers at the usual path of its kind', async (t) => {
+    const { add, saw, status, order } = stage(t)
+    await add({ isPreloaded: true, readyPath: undefined })
+    await saw('GET /ready/vllm')
+    await saw('a/b started in 0 ms')
+    order('stop')
+    await saw('a/b stopped')
+    assert.equal(status().problem, undefined)
+    order('start')
+    await eventually('it has started again', () => status().startsMs.length === 2)
+  })
+
+  it('that crashes has failed with what it printed last, and starts again after a pause for the next call', async (t) => {
+    const { add, saw, seen, ends, programs, status, advance } = stage(t)
+    const { call } = await add()
+    void call()
+    await saw('a/b is called')
+    programs[0]?.log.write(Buffer.from('out of memory\n'))
+    ends('ended with exit code 3')
+    await saw('a/b failed: ended with exit code 3; out of memory')
+    assert.partialDeepStrictEqual(status(), {
+      state: 'failed',
+      problem: 'ended with exit code 3',
+      lastLines: ['out of memory'],
+    })
+    void call()
+    assert.equal(programs.length, 1)
+    advance(1000)
+    await eventually('it has started again', () => seen.filter((it) => it === 'a/b is called').length === 2)
+    assert.deepEqual([status().lastLines, status().state], [[], 'ready'])
+  })
+
+  it('that does not answer in time is ended, and its calls fail with the reason', async (t) => {
+    const { add, saw, advance } = stage(t, { answers: () => 503 })
+    const { call } = await add({ startTimeoutMs: 4600 })
+    const ended = call()
+    await saw('GET /health')
+    advance(4601)
+    await saw('a/b failed: was not ready within 5 s')
+    assert.match(await ended, /not running: was not ready within 5 s\./)
+  })
+
+  it('does not start on a port that is in use, nor if it is stopped before it has its port', async (t) => {
+    const { add, saw, programs, order, status } = stage(t)
+    const { port, call } = await add()
+    const release = (await takePort(port)) ?? assert.fail()
+    assert.match(await call(), new RegExp(`port ${port} on 127\\.0\\.0\\.1 is in use by another process`))
+    await saw(`a/b failed: port ${port} on 127.0.0.1 is in use by another process`)
+    release()
+    order('start')
+    order('stop')
+    await saw('a/b stopped')
+    assert.deepEqual([programs, status().state], [[], 'stopped'])
+    const again = await takePort(port)
+    assert.ok(again, 'its port is free')
+    again()
+  })
+
+  it('sleeps and wakes up at the endpoints of vLLM, and is stopped if it cannot', async (t) => {
+    const answers = { status: 200, takes: 0 }
+    const { add, saw, advance, order, status } = stage(t, {
+      answers() {
+        advance(answers.takes)
+        return answers.status
+      },
+    })
+    await add({ sleep: { bytes: 1 }, isPreloaded: true })
+    await saw('a/b started in 0 ms')
+    answers.takes = 30
+    order('sleep')
+    await saw('POST /sleep?level=1')
+    await eventually('it sleeps', () => status().state === 'asleep')
+    assert.deepEqual([status().canSleep, status().readyInMs, status().startsMs], [true, undefined, [0]])
+    order('wake')
+    assert.equal(status().state, 'waking')
+    await saw('POST /wake_up')
+    await eventually('it is awake', () => status().state === 'ready')
+    order('sleep')
+    await eventually('it sleeps', () => status().state === 'asleep')
+    assert.deepEqual([status().readyInMs, status().startsMs], [30, [0]], 'it is expected to wake up as fast as before')
+    answers.status = 500
+    order('wake')
+    advance(10)
+    assert.equal(status().readyInMs, 20)
+    await saw('a/b stopped')
+  })
+
+  it('that the catalog no longer has ends, and the one in its place is the one that obeys', async (t) => {
+    const { add, saw, engines, order, seen } = stage(t)
+    const { engine, call, finish } = await add()
+    void call()
+    await saw('a/b is called')
+    const next = await add()
+    let isGone = false
+    const closed = engine.close().then(() => (isGone = true))
+    assert.equal(engines.list().length, 1)
+    order('start')
+    await eventually('the other has started', () => seen.filter((it) => it.includes('started')).length === 2)
+    assert.equal(isGone, false, 'its call has not ended')
+    order('pin')
+    assert.deepEqual(
+      engines.list().map(({ isPinned }) => isPinned),
+      [true],
+    )
+    order('unpin')
+    assert.equal(next.engine.start?.()?.state, 'ready')
+    finish()
+    await closed
+    assert.equal(engine.start?.(), undefined)
+  })
+
+  it('is measured when its calls end, at most once a minute', { skip: process.platform !== 'linux' }, async (t) => {
+    const processes = spawn('sh', ['-c', 'sleep 600 & exec sleep 600'], { detached: true, stdio: 'ignore' })
+    t.after(() => signalGroup(processes.pid!, 'SIGKILL'))
+    const { add, saw, seen, status, advance } = stage(t, { group: processes.pid! })
+    const device = { name: 'gpu0', bytes: 2 ** 40 }
+    const { call, finish } = await add({ device })
+    const tiny = await add({ device: { name: 'gpu1', bytes: 2 ** 40 }, bytes: 1 }, 'c/d')
+    const serve = async (lane: string, { call: run, finish: end }: { call(): Promise<string>; finish(): void }) => {
+      const before = seen.length
+      const ended = run()
+      await eventually('it is called', () => seen.includes(`${lane} is called`, before))
+      end()
+      await ended
+    }
+    assert.partialDeepStrictEqual(status(), { bytes: 0, memory: { bytes: device.bytes, source: 'unmeasured' } })
+    await serve('a/b', { call, finish })
+    await eventually('it is measured', () => status().memory?.source === 'measured')
+    assert.equal(status().bytes, status().memory?.bytes)
+    assert.ok(status().bytes > 0 && status().bytes < device.bytes)
+    for (let calls = 1; calls <= 2; calls++) await serve('c/d', tiny)
+    await saw('c/d took too much')
+    assert.partialDeepStrictEqual(status('c/d'), { bytes: 1, deviceBytes: 2 ** 40, device: 'gpu1' })
+    advance(60_000)
+    await serve('c/d', tiny)
+    assert.equal(seen.filter((it) => it === 'c/d took too much').length, 1, 'it is reported once')
+  })
+})
