@@ -772,6 +772,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
     'merged-cache-use.ts',
     'on-demand/on-demand.ts',
     'on-demand/decisions.ts',
+    'on-demand/engine-process.ts',
     'on-demand/memory-figures.ts',
     'prefix/miss-cause.ts',
     'prefix/prompt-blocks.ts',
