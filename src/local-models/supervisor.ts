@@ -117,14 +117,14 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
     const ready = (host.ready ??= startAfterBackoff(runtime))
     try {
       await ready
-      if (await isListening(socketPath(runtime))) return socketPath(runtime)
-      // The kernel closes the socket of a dead host before this process is notified of its exit.
-      if (host.child) await once(host.child, 'exit')
-      return await socket(runtime)
     } catch (error) {
       if (host.ready === ready) delete host.ready
       throw error
     }
+    if (await isListening(socketPath(runtime))) return socketPath(runtime)
+    // The kernel closes the socket of a dead host before this process is notified of its exit.
+    if (host.child) await once(host.child, 'exit')
+    return socket(runtime)
   }
 
   /** undefined if no host answers. */

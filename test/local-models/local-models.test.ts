@@ -5,16 +5,18 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { modelFiles } from '../../src/local-models/files/model-files.ts'
 import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
+import { findModel, modelBytes, runtimeBytes } from '../../src/local-models/installed.ts'
 import { localModels } from '../../src/local-models/local-models.ts'
 import type { Engine } from '../../src/engines/engine.ts'
 import { eventually, within } from '../support/waiting.ts'
 
 /** Nothing listens there. */
 const NOWHERE = 'http://127.0.0.1:1/'
+const PRESENT = 'sentence-transformers/all-minilm-l6-v2'
 
 describe('the models a service runs itself', () => {
   let directory: string
@@ -25,7 +27,9 @@ describe('the models a service runs itself', () => {
 
   it('are fetched in the order in which they are named; a failure has a reason', async () => {
     const environment = { ...process.env, npm_config_registry: NOWHERE, HF_ENDPOINT: NOWHERE }
-    const local = localModels({ directory, environment, log: () => {} })
+    const { installation, complete } = incompleteInstallation()
+    complete()
+    const local = localModels({ directory, environment, installation, log: () => {} })
     const failure = Promise.withResolvers<readonly [slug: string, reason: string]>()
     const slugs = ['openai/whisper-base', 'openai/whisper-tiny', 'tinyllama/tinyllama-1.1b-chat']
     local.pullMissing(slugs, {
@@ -39,6 +43,16 @@ describe('the models a service runs itself', () => {
     assert.match(reason, /ECONNREFUSED/)
     await local.close()
   })
+
+  const modelOf = (slug: string) => findModel(slug) ?? assert.fail(slug)
+
+  /** As far as names say. */
+  function putIn(models: string, slug: string): void {
+    for (const { path } of modelOf(slug).files) {
+      mkdirSync(dirname(join(models, path)), { recursive: true })
+      writeFileSync(join(models, path), '')
+    }
+  }
 
   /** An installation that needs one package to run models, which is not there yet. */
   function incompleteInstallation(): { readonly installation: string; complete(): void } {
@@ -84,9 +98,9 @@ describe('the models a service runs itself', () => {
       const { state, isWaiting } = local.stateOf(slug)
       return `${state}${isWaiting ? ', waiting' : ''}`
     }
-    local.pullMissing([first, second, 'weir/starter-image'], events)
-    assert.deepEqual([first, second].map(stateOf), ['downloading', 'downloading, waiting'])
-    assert.equal(stateOf('weir/starter-image'), 'ready')
+    putIn(models, PRESENT)
+    local.pullMissing([PRESENT, first, second], events)
+    assert.deepEqual([PRESENT, first, second].map(stateOf), ['ready', 'downloading', 'downloading, waiting'])
 
     modelFiles(models, { environment }).setOrder(first, 'pause')
     await eventually('the order of another process is followed', () => ended.length > 0)
@@ -107,16 +121,20 @@ describe('the models a service runs itself', () => {
   it('wait for the packages that run them, which are fetched first', async () => {
     const { installation, complete } = incompleteInstallation()
     const environment = { ...process.env, npm_config_registry: NOWHERE }
-    const local = localModels({ directory, environment, installation, log: () => {} })
-    const engine = local.engine('weir/starter-image', () => ({}) as Engine)
+    const models = join(directory, 'waiting')
+    putIn(models, PRESENT)
+    const local = localModels({ directory: models, environment, installation, log: () => {} })
+    const engine = local.engine(PRESENT, () => ({}) as Engine)
     const state = () => engine.missingFiles?.()
-    assert.equal(state()?.isArriving, false)
-    assert.ok((state()?.bytes ?? 0) > 150e6, 'its size is with that of what runs it')
+    const bytes = modelBytes(modelOf(PRESENT)) + runtimeBytes
+    assert.deepEqual(state(), { slug: PRESENT, bytes, isArriving: false, isPaused: false })
+    assert.equal(local.stateOf(PRESENT).state, 'not_downloaded')
 
     const failure = Promise.withResolvers<readonly [name: string, reason: string]>()
     const failed = (name: string, reason: string): void => failure.resolve([name, reason])
-    local.pullMissing(['weir/starter-image'], { progress: () => {}, ready: () => {}, stopped: () => {}, failed })
+    local.pullMissing([PRESENT], { progress: () => {}, ready: () => {}, stopped: () => {}, failed })
     assert.equal(state()?.isArriving, true)
+    assert.equal(local.stateOf(PRESENT).state, 'downloading')
     const [name, reason] = await within(30_000, 'the fetch fails', failure.promise)
     assert.equal(name, RUNTIME_NAME)
     assert.match(reason, /^Could not fetch the runtime of local models: .*ECONNREFUSED/)

@@ -276,7 +276,7 @@ const sizeNow = (path: string): number => statSync(path, { throwIfNoEntry: false
 /** Records on the first pull what exactly is running and where it came from. */
 async function recordPin(target: string, partPath: string, provenance: Provenance): Promise<void> {
   const pin = { ...provenance, sha256: await fileHash(partPath, 'sha256', 'hex'), pulled: new Date().toISOString() }
-  await writeFile(pinName(target), `${JSON.stringify(pin, null, 2)}\n`)
+  await writeFile(pinName(target), JSON.stringify(pin))
 }
 
 /** Synced before it is renamed: the final name guarantees that the content was verified. */
