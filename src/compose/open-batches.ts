@@ -1,56 +1,26 @@
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Batch } from '../batches/batch-store.ts'
 import { openBatches, type Batches } from '../batches/batches.ts'
-import { FILES_FOLDER } from '../batches/file-store.ts'
-import { openBatchFiles, type BatchFiles } from '../batches/files.ts'
+import type { BatchFiles } from '../batches/files.ts'
 import { resultWriter } from '../batches/result-writer.ts'
 import type { PriceBook } from '../billing/prices/price-book.ts'
 import type { Bookkeeping } from '../bookkeeping.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
-import type { Config } from '../config.ts'
 import { wholeUsage } from '../inference/metering/usage-bounds.ts'
 import type { Pipeline } from '../inference/pipeline/pipeline.ts'
 import type { remoteImages } from '../inference/request/remote-image.ts'
 import { batchLines } from '../inference/routes/batch-lines.ts'
 import type { Draining } from '../operate/draining.ts'
 import type { FileStore } from '../server/files/files.ts'
-import { storedInS3 } from '../server/files/s3.ts'
-import type { StoredFiles } from '../server/files/stored-files.ts'
-import { storedOnDisk } from '../server/files/stored-on-disk.ts'
 import type { Spool } from '../server/uploads/uploads.ts'
 import { batchesFailed } from '../service-log.ts'
 import type { ByteBudget } from '../shared/byte-budget.ts'
-import type { Clock } from '../shared/clock.ts'
-import type { DiskRoom } from '../shared/disk-room.ts'
-import type { Store } from '../store/store.ts'
 import type { Accounts } from '../workspaces/accounts.ts'
 import type { Caller } from '../workspaces/workspace.ts'
 import type { Start } from './start.ts'
 
-/** Opens what batches need. A part of compose.ts. */
-
-export function openFilesOfBatches(
-  { config, clock, opened, telemetry }: Start,
-  store: Store,
-  disk: DiskRoom,
-): BatchFiles {
-  const files = openBatchFiles({
-    store,
-    storage: openStorage(config, clock, disk),
-    clock,
-    ...config.batches,
-    failed: batchesFailed(telemetry),
-  })
-  return opened.adopt(files, (it) => it.close())
-}
-
-/** Files of batches. They are next to the images, or in the directory that the workers of this machine share. */
-function openStorage(config: Config, clock: Clock, disk: DiskRoom): StoredFiles {
-  const files = config.files()
-  return files?.kind === 's3' ? storedInS3(files, clock) : storedOnDisk(join(config.sharedDir, FILES_FOLDER), disk)
-}
+/** Opens what runs batches. A part of compose.ts. */
 
 interface BatchParts extends Pick<Bookkeeping, 'store' | 'readStore' | 'journal'> {
   readonly accounts: Accounts
@@ -94,7 +64,7 @@ export function openBatchRunner({ config, clock, opened, telemetry, settings }: 
     running: new Set(),
     pipeline,
     usageOf: (job, answer) => wholeUsage(job, answer).usage,
-    sleep: (ms, signal) => sleep(ms, undefined, { signal, ref: false }),
+    sleep: (ms, signal) => sleep(ms, undefined, { signal }),
     failed: batchesFailed(telemetry),
     maxLineBytes: config.maxBodyBytes,
     callerOf: (batch) => callerOfBatch(accounts, batch),

@@ -1,5 +1,4 @@
 import { createHmac } from 'node:crypto'
-import { join } from 'node:path'
 import { openAccounts } from '../workspaces/accounts.ts'
 import { keptOperatorToken } from '../workspaces/sessions/operator-token.ts'
 import type { SignIn } from '../workspaces/sign-in/sign-in.ts'
@@ -14,19 +13,13 @@ import { openCatalogInForce } from '../catalog/catalog-in-force.ts'
 import { watchFile } from '../catalog/catalog.ts'
 import { openLaneSettings } from '../catalog/lane-settings.ts'
 import { openPriceBook } from '../billing/prices/price-book.ts'
-import { CONFIG_FILE, type Config } from '../config.ts'
+import { CONFIG_FILE } from '../config.ts'
 import { byteBudget, type ByteBudget } from '../shared/byte-budget.ts'
-import { diskRoom, type DiskRoom } from '../shared/disk-room.ts'
 import { downloadList } from '../local-models/downloads.ts'
 import { operatorModels } from '../local-models/operator-models.ts'
-import { localFiles } from '../server/files/local.ts'
-import { s3Files } from '../server/files/s3.ts'
 import { urlOf, type Listener } from '../server/server.ts'
 import { remoteImages } from '../inference/request/remote-image.ts'
-import { openSpool } from '../server/uploads/spool.ts'
 import { createPipeline, type Pipeline } from '../inference/pipeline/pipeline.ts'
-import type { Clock } from '../shared/clock.ts'
-import type { FileStore } from '../server/files/files.ts'
 import { coordinationEvents, refusalsFailed, spendEvents } from '../service-log.ts'
 import { openSpendControl } from '../workspaces/spend-limits/spend-control.ts'
 import { diskSpace } from '../operate/system-disk.ts'
@@ -40,7 +33,8 @@ import type { Tracing } from '../operate/telemetry/tracing.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Store } from '../store/store.ts'
 import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
-import { openBatchRunner, openFilesOfBatches } from './open-batches.ts'
+import { openBatchRunner } from './open-batches.ts'
+import { openFiles } from './open-files.ts'
 import { openAlerting, openDownloadAlerts, openEmailing } from './open-notifications.ts'
 import type { Start } from './start.ts'
 
@@ -60,18 +54,13 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
   const access = await openAccess(start, records.store, shared.changes)
   const models = await openModels(start, { ...records, ...shared, ...access, memory })
   const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
-  const { dataDir, processes } = config
-  const disk = diskRoom({ space: () => diskSpace(dataDir), now: clock.monotonic, processes })
   /** Set as soon as it listens. */
   const listeners: { public?: Listener } = {}
-  const files = openFiles(config, () => urlOf(listeners.public!), clock, disk)
-  opened.defer(() => files?.close())
-  const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
-  const batchFiles = openFilesOfBatches(start, records.store, disk)
+  const storage = openFiles(start, records.store, () => urlOf(listeners.public!))
   const tracing = await openTraces(start, { ...shared, ...models })
   await openMetrics(start, shared)
   const pipeline = openPipeline(start, { ...records, ...shared, ...models, tracing })
-  const batchParts = { ...records, ...shared, ...access, ...models, memory, images, files, spool, batchFiles, pipeline }
+  const batchParts = { ...records, ...shared, ...access, ...models, memory, images, ...storage, pipeline }
   const batches = openBatchRunner(start, batchParts)
   const invoicing = openInvoices(start, records)
   const { seller, invoice } = config
@@ -106,9 +95,7 @@ export async function openParts(start: Start, lost: (reason: Error) => void) {
     listeners,
     memory,
     images,
-    files,
-    spool,
-    batchFiles,
+    ...storage,
   }
   return {
     ...opening,
@@ -325,11 +312,4 @@ function openInvoices({ config, clock, telemetry }: Start, { store, readStore }:
       ),
     )
   return invoicing
-}
-
-function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk: DiskRoom): FileStore | undefined {
-  const files = config.files()
-  if (files?.kind === 's3') return s3Files(files, clock)
-  const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
-  return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock, disk)
 }

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { AlertEvent } from '../../src/alerts/events.ts'
-import { callerOfBatch, isDelivered } from '../../src/compose/open-batches.ts'
 import { openAlerting, openDownloadAlerts, openEmailing } from '../../src/compose/open-notifications.ts'
 import type { Start } from '../../src/compose/start.ts'
 import { isFirstWorker } from '../../src/config.ts'
 import type { DeliveryOutcome } from '../../src/delivery/sender.ts'
 import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
 import type { Store } from '../../src/store/store.ts'
-import type { ApiKey, Workspace } from '../../src/workspaces/workspace.ts'
 
 /** What the parts of a service are wired to. Stores are scripted, and a test fires the timers. */
 
@@ -181,34 +179,5 @@ describe('alerts', () => {
     )
     await settled()
     assert.deepEqual(away.logged, ['away'])
-  })
-})
-
-describe('a batch', () => {
-  it('runs as the key that created it, or as its workspace, if that was no key', async () => {
-    const workspace = { id: 'ws' } as Workspace
-    const byKey = { workspace, keyId: 'key' }
-    const accounts = {
-      key: async (id: string) => (id === 'key' ? ({ hash: 'hash' } as ApiKey) : undefined),
-      callerOf: async (hash: string) => (hash === 'hash' ? byKey : undefined),
-      workspaceById: (id: string) => (id === 'ws' ? workspace : undefined),
-    }
-    assert.equal(await callerOfBatch(accounts, { keyId: 'key', workspaceId: 'gone' }), byKey)
-    assert.deepEqual(await callerOfBatch(accounts, { keyId: 'person', workspaceId: 'ws' }), {
-      workspace,
-      keyId: 'person',
-    })
-    assert.equal(await callerOfBatch(accounts, { keyId: 'person', workspaceId: 'gone' }), undefined)
-    const revoked = { ...accounts, callerOf: async () => undefined }
-    assert.equal(await callerOfBatch(revoked, { keyId: 'key', workspaceId: 'ws' }), undefined)
-  })
-
-  it('finds the rows of its own process in the ledger, those of the process before it, and without a journal all', () => {
-    const journal = { owner: 'b', predecessor: 'a' }
-    assert.deepEqual(
-      ['a', 'b', 'c'].map((owner) => isDelivered(journal, owner)),
-      [true, true, false],
-    )
-    assert.equal(isDelivered(undefined, 'c'), true)
   })
 })
