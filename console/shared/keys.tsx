@@ -204,7 +204,7 @@ export function CreateKey({ fields, isReady = true, make, sample, close }: KeyMa
   if (made !== undefined) {
     return (
       <Dialog title={`The key for ${name}`} isKept close={close}>
-        <p>Copy it now. It is shown only here, and stored nowhere.</p>
+        <p>Copy it now. It is not stored, so it cannot be shown again.</p>
         <code class="wrap secret">{made}</code>
         <div class="row">
           <Copy text={made} title="Copy the key" />

@@ -193,7 +193,7 @@ describe('the drafts of a month', () => {
     for (const name of names) assert.equal(await table.getByLabel(name).isChecked(), true)
     await page.getByRole('button', { name: 'Issue 3 invoices, A$3.30' }).waitFor()
     await assertAccessible(page)
-    await table.getByRole('button', { name: 'Look' }).first().click()
+    await table.getByRole('button', { name: 'View' }).first().click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText('Total, incl. GST').waitFor()
     await assertAccessible(page)

@@ -50,7 +50,7 @@ describe('a session', () => {
     assert.equal(await sessions.find(token), undefined)
   })
 
-  it('survives a restart, and its token is stored nowhere', async (t) => {
+  it('survives a restart, and its token is not stored', async (t) => {
     const { replica, books } = await stage(t)
     const { token, expiresAt } = await replica().open(ws)
     assert.deepEqual((await replica().find(token))?.expiresAt, expiresAt)

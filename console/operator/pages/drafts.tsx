@@ -166,7 +166,7 @@ function Review({ period, drafts, reload }: { period: string; drafts: readonly D
                 isAction: true,
                 cell: (draft) => (
                   <button type="button" class="plain" onClick={() => setShown(draft)}>
-                    Look
+                    View
                   </button>
                 ),
               },
@@ -184,7 +184,7 @@ function Review({ period, drafts, reload }: { period: string; drafts: readonly D
           </section>
         </>
       )}
-      {shown === undefined ? null : <Look period={period} draft={shown} close={() => setShown(undefined)} />}
+      {shown === undefined ? null : <DraftView period={period} draft={shown} close={() => setShown(undefined)} />}
       {isConfirming ? (
         <Confirm
           title={`Issue ${invoices(chosen.length)}?`}
@@ -247,7 +247,7 @@ function Previous({ of: previous }: { of: Draft['previous'] }) {
   )
 }
 
-function Look({ period, draft: { workspace }, close }: { period: string; draft: Draft; close: () => void }) {
+function DraftView({ period, draft: { workspace }, close }: { period: string; draft: Draft; close: () => void }) {
   const loaded = useData((signal) => api('previewInvoice', { body: { workspace, period }, signal }), [workspace])
   return (
     <Dialog title={`Draft of ${workspace}, ${period}`} close={close}>

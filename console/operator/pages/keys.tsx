@@ -26,7 +26,7 @@ export function KeysPage() {
   )
   return (
     <Keys
-      about="The keys themselves are stored nowhere."
+      about="Weir stores a hash of each key, not the key."
       pages={pages}
       filters={<Filters choose={setFilter} onlyValid={onlyValid} setOnlyValid={setOnlyValid} />}
       columns={[

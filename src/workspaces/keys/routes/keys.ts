@@ -134,7 +134,7 @@ export function keyChangeOf(body: Static<typeof keyChangeSchema>): KeyChange {
 
 export const createdKeySchema = Type.Object({
   id: Type.String(),
-  key: Type.String({ description: 'The key itself. It is shown only now, and stored nowhere.' }),
+  key: Type.String({ description: 'The key itself. It is not stored, so it cannot be shown again.' }),
   workspace: Type.String(),
   name: Type.Optional(Type.String()),
   expires_at: Type.Optional(Type.String()),
