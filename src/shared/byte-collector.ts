@@ -18,7 +18,7 @@ export function byteCollector(maxBytes: number): ByteCollector {
   let expected = 0
   let inPlace: Buffer | undefined
   let filled = 0
-  /** Pieces that are not in the final buffer, and their bytes. */
+  /** Pieces that are not in the final buffer, and how many bytes have come while there is none. */
   let loose: Buffer[] = []
   let looseBytes = 0
 
@@ -26,7 +26,6 @@ export function byteCollector(maxBytes: number): ByteCollector {
     inPlace = Buffer.allocUnsafe(expected)
     const moved = loose
     loose = []
-    looseBytes = 0
     for (const piece of moved) put(piece)
   }
 

@@ -177,7 +177,7 @@ describe('an order for an engine', () => {
     assert.partialDeepStrictEqual(recorded, [{ action: 'orderEngine', state: { state: 'ready', pinned: true } }])
     await assert.rejects(order({ lane: LANE, order: 'sleep' }), { code: 'conflict', param: 'order' })
     await assert.rejects(order({ lane: LANE, order: 'end' }), { code: 'invalid_value' })
-    const message = `No engine of the lane "${'x'.repeat(200)}" has run in the catalog. GET /admin/v1/engines lists engines.`
+    const message = new RegExp(`"${'x'.repeat(200)}"`)
     await assert.rejects(order({ lane: 'x'.repeat(201), order: 'stop' }), { code: 'not_found', param: 'lane', message })
     assert.equal(orders.length, 1)
   })

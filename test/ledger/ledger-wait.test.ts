@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Journal } from '../../src/ledger/journal/journal.ts'
+import { journalLedger } from '../../src/ledger/journal-ledger.ts'
 import { openLedger } from '../../src/ledger/open-ledger.ts'
+import type { Projector } from '../../src/ledger/projector.ts'
+import type { Intent } from '../../src/ledger/rows.ts'
 import { projectSpans } from '../../src/ledger/projection.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { simulatedDisk } from '../simulation/journal/disk.ts'
@@ -37,6 +41,28 @@ async function bench(waitFor: 'journal' | 'database') {
   })
   return { ledger, store, state }
 }
+
+describe('a ledger whose journal has reached its limit', () => {
+  it('is not healthy and takes no new requests until the database has taken rows', () => {
+    const state = { bytes: 11 }
+    const noted: Intent[] = []
+    const ledger = journalLedger(
+      {
+        status: () => ({ failure: undefined, waiting: 3, lagMs: 4 }),
+        note: (intent: Intent) => void noted.push(intent),
+      } as unknown as Journal,
+      { status: () => ({ bytes: state.bytes, lagMs: 5, isFailing: true }) } as unknown as Projector,
+      { maxJournalBytes: 10, waitFor: 'journal' },
+    )
+    assert.throws(() => ledger.note(sampleIntent('a')), /the journal is full/)
+    const status = { healthy: false, waiting: 3, lagMs: 4, journalBytes: 11, journalLagMs: 5, isStoreFailing: true }
+    assert.deepEqual(ledger.status(), status)
+    state.bytes = 10
+    ledger.note(sampleIntent('b'))
+    assert.equal(noted.length, 1)
+    assert.deepEqual(ledger.status(), { ...status, healthy: true, journalBytes: 10 })
+  })
+})
 
 describe('the last byte of an answer', () => {
   it('waits for the journal, and not for the database', async () => {

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { JOURNAL_FOLDER, segmentName } from '../../src/ledger/journal/segment-names.ts'
-import { appendSegments, closeSegments, openSegments } from '../../src/operate/backup/journal-copy.ts'
+import { appendSegments, closeSegments, openIfThere, openSegments } from '../../src/operate/backup/journal-copy.ts'
 
 function stage(t: TestContext): { dataDir: string; path(segment: number): string } {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-copy-'))
@@ -76,6 +76,7 @@ describe('the copy of a journal in a backup', () => {
     symlinkSync(path(2), path(2))
     const before = descriptors()
     assert.throws(() => openSegments(dataDir), { code: 'ELOOP' })
+    assert.equal(openIfThere(path(3)), undefined, 'it was removed after the folder was read')
     assert.equal(descriptors(), before)
   })
 })

@@ -57,7 +57,7 @@ describe('weir reload', () => {
     }
     answer = { models: 1, unreached: [], needsRestart: [] }
     const reloads = {
-      accounts: async () => [],
+      accounts: async () => assert.fail('the accounts have not changed'),
       async catalog({ force }: { force: boolean }) {
         forced.push(force)
         if (answer.models < 0) throw new Error('line 3 is wrong')

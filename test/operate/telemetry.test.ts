@@ -9,6 +9,7 @@ import { metricTable } from '../../src/operate/telemetry/metric-table.ts'
 import { metricsText, type MetricsFormat } from '../../src/operate/telemetry/metrics-text.ts'
 import { createTelemetry, type Telemetry } from '../../src/operate/telemetry/telemetry.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { eventually } from '../support/waiting.ts'
 
 type Parts = Parameters<Telemetry['measure']>[0]
 
@@ -161,6 +162,24 @@ describe('the metrics of a service', () => {
       'weir_tokens_total{model="m",lane="m",kind="input"} 10',
       'weir_tokens_total{model="m",lane="m",kind="output"} 6',
     ])
+  })
+
+  it('show what the process uses', async (t) => {
+    const { scrape } = stage(t)
+    const valueOf = async (name: string) => {
+      const line = (await scrape()).find((it) => it.startsWith(`${name} `)) ?? assert.fail(name)
+      return Number(line.slice(name.length))
+    }
+    let delay = 0
+    await eventually('the event loop is measured', async () => {
+      delay = await valueOf('weir_event_loop_delay_seconds')
+      return delay > 0
+    })
+    assert.ok(delay < 600, `${delay} s`)
+    const { user, system } = process.cpuUsage()
+    const used = await valueOf('process_cpu_seconds_total')
+    assert.ok(used >= (user + system) / 1e6 && used < 2 * performance.now(), `${used} s`)
+    assert.ok((await valueOf('process_resident_memory_bytes')) > 1e6)
   })
 
   it('are those of the table, each with its labels, its type and its help', async (t) => {

@@ -58,6 +58,11 @@ describe(`an event stream, WEIR_SEED=${seed}`, () => {
     assert.ok(seen > STREAMS * 2, `${seen} events`)
   })
 
+  it('ends a line once, also if nothing comes between its carriage return and its line feed', () => {
+    const chunks = ['data: a\r', '', '\ndata: b\r\n\r\n'].map((text) => Buffer.from(text))
+    assert.deepEqual(ours(chunks), ['a\nb'])
+  })
+
   it('has events of up to 8 MiB, of one line or of more', () => {
     const tooLarge = new RangeError('the engine sent an event larger than 8 MiB')
     const limit = 8 * 1024 * 1024

@@ -20,6 +20,7 @@ describe('the header of an image', () => {
     ['jpeg after half a megabyte of metadata', jpeg({ ...size, more: 500_000 }), 'image/jpeg'],
     ['gif', gif(size), 'image/gif'],
     ['gif whose picture is larger than its screen', gif({ ...size, screen: { width: 1, height: 1 } }), 'image/gif'],
+    ['gif whose screen is larger', gif({ screen: size }), 'image/gif'],
     ['lossy webp', webp(size), 'image/webp'],
     ['lossless webp', webp(size, 'VP8L'), 'image/webp'],
     ['extended webp', webp(size, 'VP8X'), 'image/webp'],

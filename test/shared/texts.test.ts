@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { withoutPassword } from '../../src/shared/address-without-password.ts'
 import { backoffMs } from '../../src/shared/backoff.ts'
+import { ConfigError } from '../../src/shared/checked-yaml.ts'
 import { counted } from '../../src/shared/counts.ts'
 import { diskFailureOf, explainDiskFailure } from '../../src/shared/disk-failure.ts'
 import { isEmailAddress } from '../../src/shared/email-address.ts'
@@ -21,6 +22,13 @@ describe('a text for people', () => {
       ['0 keys', '1 key', '2 keys', '12,500 keys'],
     )
     assert.equal(counted(2, 'entry', 'entries'), '2 entries')
+  })
+
+  it('of a configuration has its first mistake, and how many more there are', () => {
+    const messageOf = (...mistakes: readonly string[]) => new ConfigError(mistakes).message
+    assert.equal(messageOf('a'), 'a')
+    assert.equal(messageOf('a', 'b'), 'a (and 1 more mistake: weir check lists them)')
+    assert.equal(messageOf('a', 'b', 'c'), 'a (and 2 more mistakes: weir check lists them)')
   })
 
   it('has a duration in full, without the parts that are zero', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { describe, it, type TestContext } from 'node:test'
 import type { EngineDescription, EngineRun } from '../../../src/catalog/model.ts'
 import type { Engine, EngineCall } from '../../../src/engines/engine.ts'
 import type { EngineProgram } from '../../../src/engines/on-demand/engine-process.ts'
+import { memoryOf } from '../../../src/engines/on-demand/memory-use.ts'
 import { onDemandEngines, type EngineOrder } from '../../../src/engines/on-demand/on-demand.ts'
 import { takePort } from '../../../src/engines/on-demand/port.ts'
 import { signalGroup } from '../../../src/engines/on-demand/process-group.ts'
@@ -65,6 +66,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {})
     rmSync(dataDir, { recursive: true })
   })
   return {
+    dataDir,
     engines,
     alarms,
     seen,
@@ -121,8 +123,9 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {})
 
 describe('an engine on demand', () => {
   it('starts with its first call on its port, without the secrets of the service, and ends when it was idle', async (t) => {
-    const { add, advance, saw, seen, programs, status, alarms } = stage(t)
+    const { add, advance, saw, seen, programs, status, alarms, dataDir } = stage(t)
     const { port, engine, call, finish } = await add({ stopAfterIdleMs: 700 })
+    assert.equal(statSync(join(dataDir, 'engines')).mode & 0o777, 0o700)
     assert.deepEqual([engine.start?.()?.state, seen], ['stopped', []])
     const ended = call()
     await saw('a/b is called')
@@ -258,7 +261,8 @@ describe('an engine on demand', () => {
   it('is measured when its calls end, at most once a minute', { skip: process.platform !== 'linux' }, async (t) => {
     const processes = spawn('sh', ['-c', 'sleep 600 & exec sleep 600'], { detached: true, stdio: 'ignore' })
     t.after(() => signalGroup(processes.pid!, 'SIGKILL'))
-    const { add, saw, seen, status, advance } = stage(t, { group: processes.pid! })
+    await eventually('they run', async () => (await memoryOf(processes.pid!)) !== undefined)
+    const { engines, add, saw, seen, status, advance } = stage(t, { group: processes.pid! })
     const device = { name: 'gpu0', bytes: 2 ** 40 }
     const { call, finish } = await add({ device })
     const tiny = await add({ device: { name: 'gpu1', bytes: 2 ** 40 }, bytes: 1 }, 'c/d')
@@ -279,6 +283,8 @@ describe('an engine on demand', () => {
     assert.partialDeepStrictEqual(status('c/d'), { bytes: 1, deviceBytes: 2 ** 40, device: 'gpu1' })
     advance(60_000)
     await serve('c/d', tiny)
+    engines.order('c/d', 'stop')
+    await saw('c/d stopped')
     assert.equal(seen.filter((it) => it === 'c/d took too much').length, 1, 'it is reported once')
   })
 })

@@ -1,5 +1,11 @@
 export default [
   {
+    file: 'src/shared/money/money.ts',
+    before: "const digits = (amount < 0n ? -amount : amount).toString().padStart(13, '0')",
+    after: "const digits = (amount < 1n ? -amount : amount).toString().padStart(13, '0')",
+    why: 'Nothing has no sign.',
+  },
+  {
     file: 'src/shared/json/json-body.ts',
     before: 'let valueStart = -1',
     after: 'let valueStart = -2',
