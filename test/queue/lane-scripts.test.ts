@@ -305,6 +305,18 @@ describe('the promises of replicas', () => {
     assert.deepEqual(await sent(), [`a a.1 w granted 100000`])
   })
 
+  it('hold back a request for their requests alone, or for their tokens alone', async () => {
+    await join('a')
+    await join('b', { promised: [0, 50] })
+    assert.deepEqual([await enter('a.1 w', 60), await sent()], [queued(now), ['b recall']])
+    await heartbeat('b', 0, 40)
+    assert.deepEqual(await sent(), ['a a.1 w granted 0'])
+    await heartbeat('b', 1, 0)
+    assert.deepEqual([await enter('a.2 w'), await enter('b.2 w')], [queued(now + 1), queued(now + 2)])
+    await heartbeat('b', 0, 0)
+    assert.deepEqual(await sent(), ['a a.2 w granted -1'])
+  })
+
   it('are not renewed while a request waits for them', async () => {
     await join('a')
     await join('b', { promised: [2, 100] })

@@ -136,6 +136,33 @@ describe('requests that arrive before the answer to the last one', () => {
     assert.match(answersIn(stage.client.received)[0]?.head ?? '', /\r\nConnection: close$/m)
   })
 
+  it('are not served after one that another server may read differently, or that asks for an upgrade', async (t) => {
+    for (const [last, asked] of [
+      ['GET /1 HTTP/1.1\r\n\r\n', []],
+      [get('/1', 'Upgrade: x', 'Connection: upgrade'), ['GET /1']],
+    ] as const) {
+      const stage = await wireStage(t)
+      stage.client.send(last + get('/2'))
+      await stage.client.closed()
+      assert.deepEqual(stage.asked, asked)
+      const answers = answersIn(stage.client.received)
+      assert.equal(answers.length, 1)
+      assert.match(answers[0]?.head ?? '', /\r\nConnection: close$/m)
+    }
+  })
+
+  it('have up to two hundred headers each', async (t) => {
+    const stage = await wireStage(t)
+    const headers = (count: number) => Array.from({ length: count - 1 }, (_, index) => `X-${index}: x`)
+    stage.client.send(get('/1', ...headers(200)) + get('/2', ...headers(201)))
+    await stage.client.closed()
+    assert.deepEqual(stage.asked, ['GET /1'])
+    assert.deepEqual(
+      answersIn(stage.client.received).map(({ head }) => head.split(' ')[1]),
+      ['200', '431'],
+    )
+  })
+
   /** Handed over whole, and too much for the connection. */
   const large = (exchange: Exchange): void => {
     exchange.openAnswer('text/plain', {})

@@ -90,6 +90,42 @@ describe('the docs page', () => {
     assert.equal(page.split(url).length - 1, 3, 'in each language')
   })
 
+  it('says which fields an answer may lack, and which errors there are', () => {
+    const schema = Type.Object({ kept: Type.String(), left: Type.Optional(Type.String()) })
+    const page = pageOf('/x', {
+      response: { status: 200, content: { 'application/json': { schema, example: { kept: '' } } } },
+      errors: ['not_found', 'conflict'],
+    })
+    assert.match(page, /<code>left<\/code> <em>optional/)
+    assert.doesNotMatch(page, /<code>kept<\/code> <em>/)
+    const errors = /<h3 id="x\.errors">.*?<\/p>/s.exec(page)?.[0] ?? ''
+    assert.deepEqual(
+      [...errors.matchAll(/<code>(\w+)<\/code>/g)].map((it) => it[1]),
+      ['not_found', 'conflict'],
+    )
+    assert.doesNotMatch(pageOf('/x', {}), /id="x\.errors"/)
+  })
+
+  it('has an input for each field of a form, and a list where only some values are possible', () => {
+    const page = pageOf('/x', {
+      query: Type.Object({ order: Type.Enum(['asc', 'desc']) }),
+      request: {
+        contentType: 'multipart/form-data',
+        schema: Type.Object({ file: Type.String({ format: 'binary' }), purpose: Type.String() }),
+        example: { file: '@a.jsonl', purpose: 'batch' },
+      },
+    })
+    const form = /<form.*?<\/form>/s.exec(page)?.[0] ?? ''
+    assert.deepEqual(
+      ['<input type="file" name="form:file">', 'name="form:purpose" value="batch"', 'name="query:order"'].map((it) =>
+        form.includes(it),
+      ),
+      [true, true, true],
+    )
+    assert.ok(form.includes('<option></option><option>asc</option><option>desc</option>'))
+    assert.doesNotMatch(form, /textarea/)
+  })
+
   it('has a form for the key unless none is needed, and shows no form without the script', () => {
     assert.match(
       pageOf('/x', {}),

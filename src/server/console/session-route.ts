@@ -59,11 +59,11 @@ export function sessionRoute<
     },
     async answer(exchange, parameters, session, record) {
       const query = readQuery(querySchema, exchange.query)
-      const given = bodySchema ? await readSmallBody(exchange, bodySchema) : {}
+      const given = bodySchema && (await readSmallBody(exchange, bodySchema))
       const call = { exchange, parameters, query, session, body: given } as Parameters<typeof answer>[0]
       const act = async (): Promise<void> => answer(call)
       if (!action) return act()
-      await record({ ...action(call), body: bodySchema && given }, act)
+      await record({ ...action(call), body: given }, act)
     },
   }
 }
