@@ -78,14 +78,14 @@ export function parseFlags(
   words = 0,
 ): Flags {
   const options = Object.fromEntries(Object.entries({ ...common, ...flags }).map(([name, type]) => [name, { type }]))
+  let parsed: Flags
   try {
-    const parsed = new Flags(parseArgs({ args: [...args], options, allowPositionals: true, strict: true }))
-    parsed.refuseMore(words)
-    return parsed
+    parsed = new Flags(parseArgs({ args: [...args], options, allowPositionals: true, strict: true }))
   } catch (error) {
-    if (error instanceof UsageError) throw error
     throw new UsageError(firstSentence((error as Error).message))
   }
+  parsed.refuseMore(words)
+  return parsed
 }
 
 /** Node's message is long; our hint to --help replaces the rest. */

@@ -49,6 +49,7 @@ describe('the drafts of a month', () => {
     assert.deepEqual([first.totals, first.next], [rows.slice(0, 3), 'delta'])
     const last = await drafts(3, 'delta')
     assert.deepEqual([last.totals, last.next], [rows.slice(3), null])
+    assert.equal((await drafts(4)).next, null, 'a page that ends with the last one')
     await invoicing.issue(all.get('beta')!, november)
     assert.deepEqual((await drafts()).totals, [rows[0], rows[2], rows[3]])
   })

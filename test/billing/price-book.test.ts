@@ -81,6 +81,17 @@ describe('the price book', () => {
     assert.equal(book.priceFor(catalogOf(expensive)[0]!, 'ws_1').version, 3)
   })
 
+  it('gives up when other services have changed the prices twenty times meanwhile', async () => {
+    let tries = 0
+    const store = {
+      priceVersions: async () => [],
+      addPriceVersions: async (added: readonly NewPriceVersion[]) => added.map(() => void tries++),
+    } as unknown as Store
+    const book = await openPriceBook(store, { now: () => 0, monotonic: () => 0 }, memoryChanges())
+    await assert.rejects(book.syncListPrices(catalogOf(cheap)), /other services kept changing prices/)
+    assert.equal(tries, 20)
+  })
+
   it('[M6] never changes an existing version', async () => {
     const { book, versions } = await emptyBook()
     const [model] = catalogOf(expensive)

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { ApiError, errorTable, type ErrorCode } from '../../src/shared/errors.ts'
 import { pendingRefusals } from '../../src/billing/refused-requests/pending-refusals.ts'
-import { NEWEST_OF_CODE, reasonOf, type RefusalBatch } from '../../src/billing/refused-requests/refusals.ts'
+import { refusedReport } from '../../src/billing/refused-requests/routes/refused-report.ts'
+import {
+  NEWEST_OF_CODE,
+  reasonOf,
+  type Refusal,
+  type RefusalBatch,
+} from '../../src/billing/refused-requests/refusals.ts'
 import { openRefusals } from '../../src/billing/refused-requests/refusal-recorder.ts'
 import { sampleRefusal } from '../support/refusal-samples.ts'
 import { handClock, turn, type HandClock } from '../support/hand-clock.ts'
@@ -107,6 +113,57 @@ describe('the reason of a refusal', () => {
     ])
     for (const code of quoting) assert.match(reasonOf(new ApiError(code, said)), /^[A-Z].*\.$/)
     assert.equal(reasonOf(new ApiError('queue_full', 'x'.repeat(10_000))).length, 500)
+  })
+})
+
+describe('a report of refusals', () => {
+  const now = Date.UTC(2026, 10, 19, 3)
+  async function asked(parameters: object, newest: readonly Refusal[] = []) {
+    const queries: Record<string, unknown>[] = []
+    const ask = async (query: unknown) => (queries.push(query as Record<string, unknown>), [])
+    const report = (await refusedReport(
+      {
+        refusedOverTime: ask,
+        refusedGroups: ask,
+        refusedRequests: async (query) => (await ask(query), newest),
+        refusedRequest: async () => undefined,
+      },
+      'ws_1',
+      parameters,
+      now,
+    )) as { newest: readonly unknown[]; next: string | null }
+    return { queries, report }
+  }
+
+  it('has the newest hundred and the largest two hundred groups of the last seven days, unless others are asked for', async () => {
+    const from = Date.UTC(2026, 10, 12, 13)
+    const scope = { workspaceId: 'ws_1', keyId: undefined, code: undefined, from, to: from + 7 * 24 * HOUR_MS }
+    const { queries } = await asked({})
+    const rest = { model: undefined, httpStatus: undefined, before: undefined, limit: 101 }
+    assert.deepEqual(queries, [scope, { ...scope, limit: 200 }, { ...scope, ...rest }])
+    const { queries: chosen } = await asked({
+      key: '',
+      model: '',
+      status: 429,
+      limit: 7,
+      before: '5_r-1',
+      to: '2026-11-18',
+    })
+    assert.partialDeepStrictEqual(chosen[2], {
+      ...rest,
+      httpStatus: 429,
+      before: { at: 5, requestId: 'r-1' },
+      limit: 8,
+    })
+    for (const before of ['', '5', '5_', 'x_r', `5_${'r'.repeat(101)}`, `${'5'.repeat(16)}_r`])
+      await assert.rejects(asked({ before }), { code: 'invalid_value', param: 'before' }, before)
+  })
+
+  it('names where the next page starts only if there is more', async () => {
+    const newest = [1, 2, 3].map((at) => sampleRefusal({ at, requestId: `r-${at}` }))
+    assert.equal((await asked({ limit: 3 }, newest)).report.next, null)
+    const { report } = await asked({ limit: 2 }, newest)
+    assert.deepEqual([report.newest.length, report.next], [2, '2_r-2'])
   })
 })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Database, Row, Statement } from '../../src/store/database.ts'
+import { recentRequests } from '../../src/billing/usage/queries/recent-requests.ts'
 import { usageRows } from '../../src/billing/usage/queries/usage-rows.ts'
 
 const HOUR_MS = 3_600_000
@@ -87,5 +88,50 @@ describe('the rows of one model', () => {
     ] as const
     assert.deepEqual(await searched(hours, { from: 5.25, to: 6.5 }), [[5.25, 6.5]])
     assert.deepEqual(await searched([[6, 1]], { afterMs: 6.5 * HOUR_MS }), [[6.5, 7]])
+  })
+})
+
+describe('the newest requests of one model', () => {
+  /** How many searches a page makes, and where the next one starts. No row matches. */
+  async function page(hours: readonly (readonly [hour: number, rows: number])[], limit = 2, before?: number) {
+    const read: Statement[] = []
+    const database = {
+      async transact({ statements }: { readonly statements: readonly Statement[] }) {
+        if (statements[0]?.sql.includes('usage_hours'))
+          return [hours.map(([hour, rows]) => ({ hour: hour * HOUR_MS, row_count: rows }))]
+        read.push(...statements)
+        return []
+      },
+    } as unknown as Database
+    const { next } = await recentRequests(database, {
+      workspaceId: 'ws',
+      model: 'a/b',
+      from: 0,
+      to: 1000 * HOUR_MS,
+      limit,
+      before: before === undefined ? undefined : { settledAt: before * HOUR_MS, requestId: 'r' },
+    })
+    return [read.length, next && [next.settledAt / HOUR_MS, next.requestId]]
+  }
+
+  it('are searched in the hours that have some, and the next page starts before the last of them', async () => {
+    assert.deepEqual(await page([]), [0, undefined])
+    const two = [
+      [9, 1],
+      [7, 1],
+    ] as const
+    assert.deepEqual(await page(two), [2, undefined])
+    assert.deepEqual(await page([...two, [5, 1]]), [3, [5, '']], 'one hour more than a page needs')
+  })
+
+  it('are searched among five thousand rows at most', async () => {
+    const hours = [
+      [9, 4000],
+      [7, 1000],
+      [5, 1],
+    ] as const
+    assert.deepEqual(await page(hours, 9), [2, [7, '']])
+    assert.deepEqual(await page([[9, 5000]], 9), [1, undefined])
+    assert.deepEqual(await page([[9, 5001]], 9), [2, undefined], 'one of them finds where the search ends')
   })
 })

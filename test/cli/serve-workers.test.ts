@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
@@ -61,16 +61,28 @@ describe('weir serve --workers', () => {
     assert.equal(primary.logged(), '')
   })
 
-  it('leaves out options that it did not get, and reports a worker that ends', async (t) => {
-    const { start, notes } = stage(t, `${RUNNING}\n  setTimeout(() => process.exit(7), 10)`)
+  it('leaves out options that it did not get, and reports a worker that ends, and a journal that cannot be delivered', async (t) => {
+    const { folder, start, notes } = stage(t, `${RUNNING}\n  setTimeout(() => process.exit(7), 10)`)
+    const directory = join(folder, 'data', 'worker-9')
+    mkdirSync(directory, { recursive: true })
+    writeFileSync(join(directory, 'journal'), 'not a folder')
     const primary = start('--workers', '1')
+    const logged = () =>
+      primary
+        .logged()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+    const logs = async (text: string) => {
+      await eventually(text, () => logged().some(({ msg }) => String(msg).startsWith(text)), 60_000)
+      return logged().find(({ msg }) => String(msg).startsWith(text))
+    }
+    const ended = await logs('a worker has ended; another takes its place')
+    assert.partialDeepStrictEqual(ended, { level: 40, worker: 1, again_in_ms: 500 })
+    assert.ok(Math.abs(Date.parse(String(ended?.['time'])) - Date.now()) < 3_600_000)
+    assert.partialDeepStrictEqual(await logs('its journal is not delivered'), { level: 40, directory })
     await eventually('it is replaced', () => notes().length >= 2, 60_000)
     assert.equal(notes()[0], 'serve --worker 1/1')
-    const [line = ''] = primary.logged().split('\n')
-    const { time, ...logged } = JSON.parse(line) as Record<string, unknown>
-    assert.ok(Math.abs(Date.parse(String(time)) - Date.now()) < 3_600_000)
-    assert.partialDeepStrictEqual(logged, { level: 40, worker: 1, msg: 'a worker has ended; another takes its place' })
-    assert.ok(Number(logged['again_in_ms']) > 0)
   })
 
   it('fails if its first worker ends before it runs', async (t) => {

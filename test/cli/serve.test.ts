@@ -57,8 +57,12 @@ describe('weir serve', () => {
 
   it('runs until a signal stops it, and reports once where it listens', async (t) => {
     const { dataDir, options, run } = stage(t)
+    const sent: unknown[] = []
+    const { send } = process
+    process.send = (message: unknown) => sent.push(message) > 0
     const { stdout, failure } = await stopped(dataDir, () => run('--json'))
-    assert.equal(failure, undefined)
+    Object.assign(process, { send })
+    assert.deepEqual([failure, sent], [undefined, []], 'only a worker reports to another process')
     const lines = stdout.trimEnd().split('\n')
     assert.equal(lines.length, 1)
     const said = JSON.parse(lines[0] ?? '') as { readonly msg: string; readonly data_dir: string }

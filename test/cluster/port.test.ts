@@ -42,6 +42,18 @@ describe('a port', { skip: process.platform !== 'linux' && 'needs sockets that s
     assert.ok(Math.max(...turns) >= 4, `at most ${Math.max(...turns)} in a turn`)
   })
 
+  it('is on the given address alone, and its connections notice a client that is gone', async (t) => {
+    const listen = t.mock.method(Server.prototype, 'listen')
+    const { close } = await openOwnPort(() => {}, '127.0.0.1', 0)
+    close()
+    assert.equal(listen.mock.callCount(), 16)
+    for (const { this: server, arguments: args } of listen.mock.calls) {
+      assert.partialDeepStrictEqual(args[0], { host: '127.0.0.1', backlog: 4096, reusePort: true })
+      const seconds = { keepAliveInitialDelay: 5 }
+      assert.partialDeepStrictEqual(server, { keepAlive: true, ...seconds, noDelay: true, allowHalfOpen: true })
+    }
+  })
+
   it('belongs to one service: a second one fails to open it', async (t) => {
     const first = await openOwnPort(() => {}, '127.0.0.1', 0)
     t.after(first.close)

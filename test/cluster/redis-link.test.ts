@@ -315,6 +315,7 @@ describe('the link of a replica to Redis', () => {
     state.isSilent = true
     redis.sockets.forEach((socket) => socket.resetAndDestroy())
     await eventually('it is lost', () => log.includes('lost'))
+    assert.ok(log.includes('event lost read ECONNRESET'), log.join())
     await eventually('it tries again', () => redis.sockets.size === 2)
     assert.equal(link.proven().untilMs, untilMs)
     state.isSilent = false

@@ -45,6 +45,12 @@ describe('JSON parsed without its long strings', () => {
     )
   })
 
+  it('may be one long string', () => {
+    const json = parseWithLargeStrings(Buffer.from(JSON.stringify(long)))
+    assert.equal(json?.value, '\0' + '0')
+    assert.equal(json?.bytesOf('\0' + '0').toString(), long)
+  })
+
   it('is undefined when the text is not JSON', () => {
     for (const text of ['', '{', `{"a":"${long}`, `{"a":"${long}"`, `["${long}",]`, '"']) {
       assert.equal(parseWithLargeStrings(Buffer.from(text)), undefined, text.slice(0, 20))

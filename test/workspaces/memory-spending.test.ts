@@ -248,6 +248,19 @@ describe('the accounts of keys in memory', () => {
     }
   }
 
+  it('are limited by the day and by the month, each by its own amount', async () => {
+    const store = {
+      usageSums: async () => [],
+      usageTotal: async ({ from }: { from: number }) => ({ amount: from === sydneyDayPeriod(now).from ? 10n : 40n }),
+    } as unknown as UsageStore
+    const spending = await memorySpending(store, { now: () => now, monotonic: () => 0 }, { limitReached() {} })
+    const hold = (most: bigint, limits: object) => spending.hold(workspace, most, { id: 'a', ...limits })
+    await hold(10n, { perDay: 20n, perMonth: 50n })
+    await assert.rejects(hold(1n, { perDay: 20n, perMonth: 60n }), { code: 'spend_limit_exceeded', message: /\bday\b/ })
+    await assert.rejects(hold(1n, { perMonth: 50n }), { code: 'spend_limit_exceeded', message: /\bmonth\b/ })
+    await hold(1n, { perDay: 21n, perMonth: 51n })
+  })
+
   it('are forgotten when thousands of other keys were used since, and read again with the right sums', async () => {
     const { reads, hold, settle, spentByKey, useOthers } = await opened()
     settle('a', await hold('a', 60n), 50n)

@@ -263,7 +263,8 @@ function checked(prices: ModelPrices): PricesByKind {
   return lists
 }
 
+/** No list is empty: prices of nothing are listed too. */
 function samePrices(one: PriceList | null, other: PriceList | null): boolean {
   const keys = new Set([...Object.keys(one ?? {}), ...Object.keys(other ?? {})]) as Set<keyof PriceList>
-  return (one === null) === (other === null) && [...keys].every((key) => one?.[key] === other?.[key])
+  return [...keys].every((key) => one?.[key] === other?.[key])
 }
