@@ -82,6 +82,8 @@ describe('a member', () => {
     await page.getByRole('alert').getByText('The file has no lines.').waitFor()
     await choose(textOf([{ ...chatLine('a'), url: '/v1/images' }]))
     await page.getByRole('alert').getByText("'endpoint' must be one of").waitFor()
+    const { data: files } = await sdkOf(stage.weir).files.list()
+    assert.ok(!files.some(({ filename }) => filename === 'wrong.jsonl'), 'the file of a refused batch is deleted')
     await assertAccessible(page)
     await choose(textOf([chatLine('a'), '{"x', chatLine('c', { temperature: 9 })]))
     const wrong = page.getByRole('region', { name: 'Wrong lines' })

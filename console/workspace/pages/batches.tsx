@@ -85,7 +85,12 @@ async function submit(file: File): Promise<string> {
   const uploaded = await send(addressOf(path, {}), { method, body: form })
   const { id } = (await uploaded.json()) as Answer<'uploadFile'>
   const body = { input_file_id: id, endpoint, completion_window: '24h' } as const
-  return (await api('createBatch', { body })).id
+  try {
+    return (await api('createBatch', { body })).id
+  } catch (refusal) {
+    await api('deleteFile', { path: { id } }).catch(() => {})
+    throw refusal
+  }
 }
 
 /** The service takes no longer line. */
