@@ -41,6 +41,7 @@ export function figureBlocks({ runs, figures }) {
 
   const pair = (what, name, other) => [[what, shown(name), other ? shown(other) : ''], other ? [name, other] : [name]]
   const ratio = (what, name) => [[what, shown(name), '1'], [name]]
+  const memoryThroughLines = `Memory of a replica through ${shown('batches.replicas.lines')} lines of batches`
   const beside = [
     ratio('CPU for each token, 200 streams', 'side-by-side.token'),
     ratio('CPU for a chat answer, at full load', 'side-by-side.chat.full load'),
@@ -55,7 +56,12 @@ export function figureBlocks({ runs, figures }) {
     pair('Idle service, no model loaded', 'idle.memory'),
     pair('Admission decisions a second, 10,000 waiting', 'admission.state machine: release, admit head, queue one'),
     pair('Token estimate of 2,000 characters', 'tokens.cost.2000'),
+    pair('Places of an engine in use while a batch runs', 'batches.use.with'),
     pair('CPU for a line of a batch, from its upload to its result', 'batches.line'),
+    [
+      [memoryThroughLines, shown('batches.replicas.memory'), ''],
+      ['batches.replicas.memory', 'batches.replicas.lines'],
+    ],
     pair('A page of usage over 50 million rows', 'usage-page.50000000'),
     pair('Start to ready', 'start.few'),
     pair('… with 1,000 models and a million keys', 'start.many'),
@@ -66,7 +72,9 @@ export function figureBlocks({ runs, figures }) {
     'CPU for a chat answer, 500 a second',
     'Memory of a held request of 2 KB',
     'Idle service, no model loaded',
+    'Places of an engine in use while a batch runs',
     'CPU for a line of a batch, from its upload to its result',
+    memoryThroughLines,
     'Start to ready',
   ])
 
@@ -164,7 +172,7 @@ export function figureBlocks({ runs, figures }) {
           ],
           [
             [
-              `Memory of a replica, from a tenth of ${shown('batches.replicas.lines')} lines to all`,
+              `Memory of a replica through ${shown('batches.replicas.lines')} lines`,
               '',
               shown('batches.replicas.memory'),
             ],
