@@ -98,26 +98,32 @@ describe('the address for a prompt', () => {
     }
   })
 
-  it('changes when waiting has cost as much as computing the prefix again', () => {
-    const state = warmPrefixes(names.slice(0, 2), CAPACITY)
-    const prompt = promptOf(prose(8000, 7))
-    const warm = charactersOfBlocks(prompt, prompt.keys.length)
-    const home = send(state, prompt, [0, 0])
-    const loads = [1, 1]
-    loads[home] = 5
-    let owed = 0
-    for (let earlier = 1; ; earlier++) {
-      const choice = choose(state, prompt, loads)!
-      // The first call came without any load, and each of the others with four calls more at home.
-      owed += (prompt.characters - warm + 1024) * ((4 * (earlier - 1)) / earlier)
-      const isDue = owed >= warm * (1 + 1)
-      assert.equal(choice.index === home, !isDue, `call ${earlier}`)
-      if (earlier > 1) assert.ok(Math.abs(choice.debt!.characters - (isDue ? 0 : owed)) < 1e-6, `call ${earlier}`)
-      sent(state, choice, prompt)
-      assert.equal(state.debts.size, earlier > 1 && !isDue ? 1 : 0)
-      if (isDue) break
-    }
-  })
+  for (const known of [0, 3000]) {
+    it(`changes when waiting has cost as much as computing the prefix again, of which the other knows ${known} characters`, () => {
+      const state = warmPrefixes(names.slice(0, 2), CAPACITY)
+      const prompt = promptOf(prose(8000, 7))
+      const beginning = promptOf(prose(known, 7))
+      const home = send(state, prompt, [0, 0])
+      const choice = choose(state, prompt, [0, 0])!
+      sent(state, { ...choice, index: 1 - home }, beginning)
+      const warm = charactersOfBlocks(prompt, prompt.keys.length)
+      const price = (warm - charactersOfBlocks(beginning, beginning.keys.length)) * (1 + 1)
+      const loads = [1, 1]
+      loads[home] = 5
+      let owed = 0
+      for (let earlier = 2; ; earlier++) {
+        const choice = choose(state, prompt, loads)!
+        // The first two calls came without any load, and each of the others with four calls more at home.
+        owed += (prompt.characters - warm + 1024) * ((4 * (earlier - 2)) / earlier)
+        const isDue = owed >= price
+        assert.equal(choice.index === home, !isDue, `call ${earlier}`)
+        if (earlier > 2) assert.ok(Math.abs(choice.debt!.characters - (isDue ? 0 : owed)) < 1e-6, `call ${earlier}`)
+        sent(state, choice, prompt)
+        assert.equal(state.debts.size, earlier > 2 && !isDue ? 1 : 0)
+        if (isDue) break
+      }
+    })
+  }
 
   it('is the same for replicas that do not know a prefix, even if their own calls differ by chance', () => {
     const busy = [8, 8, 8, 8]

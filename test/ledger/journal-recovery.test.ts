@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { noUsage } from '../../src/billing/rating/rating.ts'
 import { frameOf, headText, intentText, rowText, type SegmentHead } from '../../src/ledger/journal/records.ts'
 import { openLedger } from '../../src/ledger/open-ledger.ts'
 import { applyJournal, closeJournal } from '../../src/ledger/recovery.ts'
@@ -91,6 +92,16 @@ describe('a start after a crash', () => {
     const second = segmentOf(5, { segment: 4, end: first.length }, `${intent('b')}\n${intent('c')}`, row('b'))
     const { outcomes, interrupted, damaged, left, store } = await start({ 4: first, 5: second })
     assert.deepEqual(outcomes(), { a: 'completed', b: 'completed', c: 'interrupted' })
+    assert.partialDeepStrictEqual(store.state().rows.get('c'), {
+      ...noUsage,
+      amount: 0n,
+      httpStatus: null,
+      errorCode: null,
+      queueWaitMs: 0,
+      firstTokenMs: null,
+      durationMs: 0,
+      estimated: false,
+    })
     assert.deepEqual([interrupted, damaged, left], [[1], [], [6]], 'only the new segment is left')
     assert.deepEqual(store.state().position, { segment: 5, offset: second.length })
   })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
+import { fixOf } from '../../src/operate/doctor/doctor-engine-fixes.ts'
 import { ProblemsFound, UsageError } from '../../src/cli/command.ts'
 import { engineClient } from '../../src/operate/doctor/doctor-engine-client.ts'
 import { doctor } from '../../src/operate/doctor/commands/doctor.ts'
@@ -132,6 +133,22 @@ models:
       assert.ok(fixOf('reasoning').includes(` ${reasoning}`), `${kind}: ${fixOf('reasoning')}`)
       assert.equal(fixOf('chat'), '')
     }
+  })
+
+  it('names an option, or else what to do, for each kind of server', () => {
+    for (const [question, kind, advice] of [
+      ['json schema', 'vllm', /^remove --structured-outputs-config or --guided-decoding-backend /],
+      ['json schema', 'sglang', /--grammar-backend xgrammar$/],
+      ['json schema', 'llamacpp', /^update llama-server/],
+      ['json schema', 'tei', /^leave response_format out of supported_parameters/],
+      ['usage', 'vllm', /--enable-force-include-usage/],
+      ['usage', 'llamacpp', /usage: estimated/],
+      ['stop reason', 'vllm', /^update the server/],
+      ['tool stream', 'openai', /parser of tool calls/],
+      ['reasoning', 'ollama', /parser of reasoning/],
+    ] as const)
+      assert.match(fixOf(question, kind) ?? '', advice, `${question} of ${kind}`)
+    assert.equal(fixOf('chat', 'vllm'), undefined)
   })
 
   it('uses the given model and key, and prints JSON', async (t) => {

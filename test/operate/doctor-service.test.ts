@@ -43,6 +43,14 @@ describe('the problems of a running service', () => {
   it('are none while everything is within its limits, or nothing is known', () => {
     assert.deepEqual(found(), [])
     assert.deepEqual(serviceFindings([]), [])
+    const limits = {
+      weir_data_disk_free_bytes: { '': GIBIBYTE },
+      weir_data_disk_bytes: { '': 2 * GIBIBYTE },
+      weir_ledger_lag_seconds: { '': 5 },
+      weir_journal_bytes: { '': 50 },
+      weir_journal_lag_seconds: { '': 300 },
+    }
+    assert.deepEqual(found(limits), [])
   })
 
   it('are named with their runbooks, in the order of the alerts', () => {

@@ -627,21 +627,22 @@ describe('the connections of a client', () => {
     const reached: object[] = []
     t.mock.method(Socket.prototype, 'connect', function (this: Socket, ...args: unknown[]) {
       const [options] = (Array.isArray(args[0]) ? args[0] : args) as [Record<string, unknown>]
-      const { host, port, path, servername, noDelay, keepAlive, keepAliveInitialDelay } = options
-      reached.push({ host, port, path, servername })
+      const { host, port, path, servername, ALPNProtocols, noDelay, keepAlive, keepAliveInitialDelay } = options
+      reached.push({ host, port, path, servername, ALPNProtocols })
       assert.deepEqual([noDelay, keepAlive, keepAliveInitialDelay], [true, true, 60_000])
       return this
     })
-    const none = { host: undefined, port: undefined, path: undefined, servername: undefined }
+    const none = { host: undefined, port: undefined, path: undefined, servername: undefined, ALPNProtocols: undefined }
+    const secure = { port: 443, ALPNProtocols: ['http/1.1'] }
     for (const [place, expected] of [
       [{ origin: 'http://engine.example' }, { host: 'engine.example', port: 80 }],
       [{ origin: 'http://engine.example:8000' }, { host: 'engine.example', port: 8000 }],
       [{ origin: 'http://[::1]:8000' }, { host: '::1', port: 8000 }],
       [{ origin: 'http://engine.example', socketPath: '/run/a.sock' }, { path: '/run/a.sock' }],
-      [{ origin: 'https://engine.example' }, { host: 'engine.example', port: 443, servername: 'engine.example' }],
+      [{ origin: 'https://engine.example' }, { ...secure, host: 'engine.example', servername: 'engine.example' }],
       // Only a name can be the name of a certificate's owner here.
-      [{ origin: 'https://127.0.0.1' }, { host: '127.0.0.1', port: 443 }],
-      [{ origin: 'https://[::1]:8443' }, { host: '::1', port: 8443 }],
+      [{ origin: 'https://127.0.0.1' }, { ...secure, host: '127.0.0.1' }],
+      [{ origin: 'https://[::1]:8443' }, { ...secure, host: '::1', port: 8443 }],
     ] as const) {
       openClient(place, 10_000).send(get, deaf).abort(new Error('enough'))
       assert.deepEqual(reached.pop(), { ...none, ...expected })

@@ -1,5 +1,11 @@
 export default [
   {
+    file: 'src/engines/refusal-text.ts',
+    before: "const LEAD_LENGTH = 'for further information'.length + 1",
+    after: "const LEAD_LENGTH = 'for further information'.length + 2",
+    why: 'Nothing before that one character decides what leads to a link.',
+  },
+  {
     file: 'src/shared/money/money.ts',
     before: "const digits = (amount < 0n ? -amount : amount).toString().padStart(13, '0')",
     after: "const digits = (amount < 1n ? -amount : amount).toString().padStart(13, '0')",
