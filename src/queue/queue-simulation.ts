@@ -162,8 +162,8 @@ export function simulateQueue({ limits, engine, arrivals, durationMs, batch }: Q
       // Too large for what batch work may use, or no line may wait.
       if (decision !== undefined && decision.kind !== 'admitted') return
       linesLeft -= 1
-      isLineWaiting = decision === undefined
-      if (decision !== undefined) decided(line, decision)
+      if (decision === undefined) isLineWaiting = true
+      else decided(line, decision)
     }
   }
 

@@ -35,6 +35,8 @@ describe('an adapter in the catalog', () => {
       read(base(), adapter({ adapter_source: source }))[1]?.serverless?.adapter?.name
     assert.equal(nameOf('/one'), nameOf('/one'))
     assert.notEqual(nameOf('/one'), nameOf('/two'))
+    const [added] = catalogDiff(read(base()), read(base(), adapter()))
+    assert.equal(added?.fields.find(({ field }) => field === 'adapter_of')?.after, 'acme/base')
     const [change] = catalogDiff(read(base(), adapter()), read(base(), adapter({ adapter_source: '/two' })))
     assert.deepEqual(
       change?.fields.find(({ field }) => field === 'adapter_source'),

@@ -43,7 +43,10 @@ const entries = [
       ...serverless,
       limits: { token_budget: 1, max_concurrent_requests: 2, max_queue_depth: 3, max_wait_ms: 4 },
     },
-    dedicated: [{ workspace: 'other', per_hour: '3.50', engine: serverless.engine }],
+    dedicated: [
+      { workspace: 'other', per_hour: '3.50', engine: serverless.engine },
+      { workspace: 'third', per_hour: '9', engine: serverless.engine },
+    ],
   }),
   entry('meta/sees', { categories: ['vision'], pricing: { input_per_million: '1' } }),
   entry('sd/paints', {

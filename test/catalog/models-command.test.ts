@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { models } from '../../src/catalog/commands/models.ts'
 import { CommandFailed, UsageError } from '../../src/cli/command.ts'
@@ -93,7 +93,20 @@ describe('weir models', () => {
     }
     const files = () => modelFiles(join(dataDir, 'models'), { environment: {} })
     assert.equal(files().orderOf(LOCAL), 'pause')
-    assert.match((await run('list')).stdout, /^own\/coder +llm +paused, 0% /m)
+    const model = findModel(LOCAL) ?? assert.fail()
+    const part = join(dataDir, 'models', `${model.files[0]?.path}.0.part`)
+    mkdirSync(dirname(part), { recursive: true })
+    writeFileSync(part, '')
+    for (const [share, percent] of [
+      [0, 0],
+      [0.299, 29],
+      [0.999, 99],
+    ] as const) {
+      // Sparse: only its length counts.
+      truncateSync(part, Math.round(share * modelBytes(model)))
+      assert.match((await run('list')).stdout, new RegExp(`^own/coder +llm +paused, ${percent}% `, 'm'))
+    }
+    rmSync(part)
     const removed = await json('remove', 'coder')
     assert.deepEqual(removed, { model: LOCAL, removed: [], also_gone: [], freed_bytes: 0 })
     assert.equal(existsSync(join(dataDir, 'weir.db')), false, 'no ledger is created')

@@ -45,7 +45,7 @@ describe('alerts in weir.yaml', () => {
       const { mistakes } = findMistakes(write({ webhooks: [hook] }), { HOOK_SECRET: secret })
       assert.equal(mistakes.length, isRight ? 0 : 1, secret)
       if (!isRight)
-        assert.match(mistakes.join(), /webhooks\[0\]\.secret_env: the environment variable HOOK_SECRET must be/)
+        assert.match(mistakes.join(), /alerts\.webhooks\[0\]\.secret_env: the environment variable HOOK_SECRET must be/)
     }
   })
 

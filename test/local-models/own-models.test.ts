@@ -78,8 +78,8 @@ describe('a model of your own', () => {
     assert.equal(again.code, 0, again.stderr)
     assert.deepEqual(idsIn(data), [...before, 'acme/encoder'])
 
-    const removed = await commandLine(['models', 'remove', 'acme/encoder', '--data', data])
-    assert.equal(removed.code, 0, removed.stderr)
+    const removed = await commandLine(['models', 'remove', 'acme/encoder', '--data', data, '--json'])
+    assert.deepEqual(removed.json<object>(), { model: 'acme/encoder', removed: true })
     assert.deepEqual(idsIn(data), before)
     assert.ok(existsSync(file))
   })

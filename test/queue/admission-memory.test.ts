@@ -58,6 +58,14 @@ describe('entering', () => {
     assert.deepEqual(await figures(), [1, 300, 0])
   })
 
+  it('counts the places of a workspace until each has left', async (t) => {
+    const { enter, received } = oneLane(t, { maxConcurrentRequests: 3, maxRequestsPerWorkspace: 2 })
+    const [ann] = [enter('ann'), enter('bob')]
+    ann.leave()
+    for (const name of ['cat', 'dan']) enter(name)
+    assert.deepEqual(received.slice(2), ['cat admitted after 0', 'dan workspace_queue_full'])
+  })
+
   it('[Q4][Q7] is refused before enter returns if there is no room', (t) => {
     const { enter, received } = oneLane(t, { maxQueueDepth: 0 })
     enter('ann')

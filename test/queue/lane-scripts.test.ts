@@ -126,9 +126,10 @@ describe('a lane in Redis', () => {
     await leave('a.2 w')
     await leave('a.4 w')
     assert.deepEqual(await redis.hgetall(keys[5] ?? ''), { v: '1' })
-    const values = limitValues({ ...limits, maxRequestsPerWorkspace: 1 })
-    await run('limits', 'a', ...values)
-    assert.deepEqual(await enter('a.5 v'), ['workspace_queue_full'])
+    await leave('a.3 v')
+    assert.deepEqual([await batch('batch a.5 v'), await redis.hgetall(keys[5] ?? '')], [admitted, {}])
+    await run('limits', 'a', ...limitValues({ ...limits, maxRequestsPerWorkspace: 1 }))
+    assert.deepEqual([await enter('a.6 v'), await enter('a.7 v')], [admitted, ['workspace_queue_full']])
     await run('limits', 'a', ...limitValues(limits))
     assert.deepEqual(await redis.hgetall(keys[5] ?? ''), {})
   })
@@ -394,6 +395,8 @@ describe('batch places in Redis', () => {
     assert.deepEqual(await figures(), [3, 95, 1, 1, 0, 2, 40, 0])
     await leave('batch a.2 w')
     assert.deepEqual(await sent(), ['a a.6 w granted -2'])
+    await leave('a.4 w')
+    assert.deepEqual(await figures(), [2, 40, 0, 1, 0, 1, 20, 0])
   })
 
   it('do not give way if the lane has them stay, nor one whose answer has begun', async () => {

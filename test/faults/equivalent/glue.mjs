@@ -1,5 +1,11 @@
 export default [
   {
+    file: 'src/queue/routes/operator-live.ts',
+    before: "await streams.send(exchange, { owner: 'operator', isAllowed, view: sampleView })",
+    after: "await streams.send(exchange, { owner: '', isAllowed, view: sampleView })",
+    why: 'These streams share their limit with no others, whatever their owner is called.',
+  },
+  {
     file: 'src/cluster/redis/link.ts',
     before: 'autoResendUnfulfilledCommands: false,',
     after: '',
