@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { metricsRoute } from '../../src/operate/routes/metrics.ts'
 import { createMetrics, labels } from '../../src/operate/telemetry/metrics.ts'
 import { metricsFormat, metricsText } from '../../src/operate/telemetry/metrics-text.ts'
 import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { ask } from '../support/route-answer.ts'
 
 describe('metrics in the Prometheus format', () => {
   it('escape quotes, backslashes and line ends in a label', () => {
@@ -37,6 +39,18 @@ describe('metrics in the OpenMetrics format', () => {
       ['0.005', '0.5', '1.0', '2.5', '262144.0', '1e+06', '1.048576e+06', '6.7108864e+07', '+Inf'],
     )
     assert.match(text, /weir_engine_seconds_sum 3\nweir_engine_seconds_count 1\n# EOF\n$/)
+  })
+
+  it('name their type, so that caches keep them apart from plain text', async () => {
+    const routes = [metricsRoute({ metrics: async () => [{ name: 'weir_held_bytes', samples: [] }] })]
+    for (const [accept, type] of [
+      ['', 'text/plain; version=0.0.4'],
+      ['application/openmetrics-text', 'application/openmetrics-text; version=1.0.0; charset=utf-8'],
+    ] as const) {
+      const { status, text, headers } = await ask(routes, 'GET /metrics', { headers: { accept } })
+      assert.deepEqual([status, headers['Content-Type'], headers['Vary']], [200, type, 'Accept'])
+      assert.equal(text.endsWith('# EOF\n'), accept !== '')
+    }
   })
 
   it('are sent if the scraper accepts them, and does not prefer plain text', () => {

@@ -174,9 +174,11 @@ describe('the session of a person', () => {
     books.now += 1
     const second = await open(workspaceId('acme'), roles)
     const stranger = await open(workspaceId('acme'))
-    const { data } = (await as(first.token, 'GET /console/api/sessions')).body as {
+    const { object, data } = (await as(first.token, 'GET /console/api/sessions')).body as {
+      object: string
       data: readonly { id: string; is_current: boolean }[]
     }
+    assert.equal(object, 'list')
     const names = await Promise.all([second, first].map(async ({ token }) => (await all.find(token))?.name))
     assert.deepEqual(
       data.map(({ id, is_current }) => [id, is_current]),
