@@ -35,7 +35,10 @@ export interface FileQuota {
 
 /** The files of batches, without their bytes. */
 export interface StoredFileStore {
-  /** Adds a file whose bytes are not stored yet. False, with no effect, if the quota has no room for it. */
+  /**
+   * Adds a file whose bytes are not stored yet. False, with no effect, if the quota has no room for it beside the files that have
+   * not expired. An expired one may be left: no service has its storage any more.
+   */
   reserveFile(file: StoredFile, quota: FileQuota): Promise<boolean>
   /** Its bytes are stored: from now on it is found. */
   finishFile(id: string): Promise<void>

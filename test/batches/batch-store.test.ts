@@ -267,6 +267,18 @@ for (const adapter of storeAdapters) {
         assert.equal((await store.claimBatch(later.place, 39, 60))?.id, 'batch_step_2')
       })
 
+      it('is claimed by any process an hour after the batch expired: none has its storage any more', async () => {
+        const [store] = stores
+        const { id } = await created('batch_stranded', { expiresAt: 10 - HOUR })
+        assert.equal(await store.claimBatch('elsewhere', 9, 20), undefined)
+        const checking = (await store.claimBatch('elsewhere', 10, 20)) ?? assert.fail()
+        assert.equal(checking.id, id)
+        await store.failBatch(checking, { count: 0, data: [] }, 10)
+        const over = (await store.claimBatch('elsewhere', 10, 20)) ?? assert.fail()
+        assert.deepEqual([over.id, over.state], [id, 'failed'])
+        while (await store.clearLines(over));
+      })
+
       it('follows when all ranges are done, when it expires, and when a cancelled one has no line that runs', async () => {
         const [store] = stores
         const batch = await created('batch_next', { expiresAt: 100 })
@@ -443,6 +455,16 @@ for (const adapter of storeAdapters) {
         await store.removeFile(one.id)
         await store.finishFile(two.id)
         assert.deepEqual(await store.storedFiles({ workspaceId: where.workspaceId, order: 'asc', limit: 9 }), [two])
+      })
+
+      it('do not count towards the quota when they have expired, whether or not they could be removed', async () => {
+        const [store] = stores
+        const where = await place()
+        const reserve = (name: string, createdAt: number, expiresAt: number) =>
+          store.reserveFile(fileOf(name, where, { createdAt, expiresAt, bytes: 5 }), { maxFiles: 1, maxStoredBytes: 5 })
+        assert.equal(await reserve('old', 1, 10), true)
+        assert.equal(await reserve('new', 9, 20), false)
+        assert.equal(await reserve('new', 10, 20), true)
       })
 
       it('are listed by their age and purpose, in pages', async () => {

@@ -8,15 +8,16 @@ export const ADD_FILE = `INSERT INTO stored_files (${COLUMNS}, is_stored)`
 export function storedFileQueries(database: Database): StoredFileStore {
   return {
     async reserveFile(file, { maxFiles, maxStoredBytes }) {
+      const others = [file.workspaceId, file.createdAt] as const
       const reserving = query(
         `${ADD_FILE} SELECT ?, ?, ?, ?, ?, ?, ?, ?, 0
-         WHERE (SELECT count(*) FROM stored_files WHERE workspace_id = ?) < ?
-           AND (SELECT coalesce(sum(bytes), 0) FROM stored_files WHERE workspace_id = ?) <= ?
+         WHERE (SELECT count(*) FROM stored_files WHERE workspace_id = ? AND expires_at > ?) < ?
+           AND (SELECT coalesce(sum(bytes), 0) FROM stored_files WHERE workspace_id = ? AND expires_at > ?) <= ?
          RETURNING id`,
         ...fileValues(file),
-        file.workspaceId,
+        ...others,
         maxFiles,
-        file.workspaceId,
+        ...others,
         maxStoredBytes - file.bytes,
       )
       const [reserved] = await database.transact({ access: 'write', locks: ['batches'], statements: [reserving] })
