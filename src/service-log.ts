@@ -14,7 +14,7 @@ import type { UpstreamEvents } from './engines/upstream.ts'
 import type { LedgerEvents } from './ledger/open-ledger.ts'
 import type { SpendEvents } from './workspaces/spend-limits/spending.ts'
 import type { LinkEvents } from './cluster/redis/link.ts'
-import type { DatabaseEvents } from './store/open.ts'
+import type { DatabaseEvents } from './store/database.ts'
 import type { Telemetry } from './operate/telemetry/telemetry.ts'
 
 /** Log messages for events of the store, the ledger, other replicas, engines and downloads. */

@@ -39,7 +39,7 @@ const features: readonly Part[] = [
   // The price of a request, from its usage and rates. Catalog, ledger and engines know it, so it knows none of them.
   { part: 'billing/rating', may: [], packages: [] },
 
-  // Only open.ts knows which database there is, and only backups copy its files. Queries stand in their features.
+  // Only database-choice.ts knows which database there is, and only backups copy its files. Queries stand in their features.
   { part: 'store', may: [], packages: [] },
   {
     part: 'store/sqlite',
@@ -185,11 +185,15 @@ const joints: readonly Part[] = [
       'ledger',
       'operate/audit',
       'store',
-      'store/postgres',
-      'store/sqlite',
+      'store/database-choice.ts',
       'store/store.ts',
       'workspaces',
     ],
+    packages: [],
+  },
+  {
+    part: 'store/database-choice.ts',
+    may: ['store', 'store/postgres', 'store/sqlite'],
     packages: ['node:fs', 'node:path'],
   },
   {
@@ -200,7 +204,7 @@ const joints: readonly Part[] = [
   // The thread that brings the journal into the store.
   {
     part: 'ledger/projector-thread',
-    may: ['ledger', 'shared/system-clock.ts', 'store/open.ts'],
+    may: ['ledger', 'shared/system-clock.ts', 'store/database-choice.ts'],
     packages: ['node:worker_threads'],
   },
   {
@@ -230,6 +234,7 @@ const joints: readonly Part[] = [
       'operate',
       'operate/audit',
       'shared/system-clock.ts',
+      'store/database-choice.ts',
       'store/open.ts',
       'store/store.ts',
       'workspaces',
@@ -330,7 +335,7 @@ const joints: readonly Part[] = [
       'local-models',
       'local-models/files',
       'operate',
-      'store/open.ts',
+      'store',
       'workspaces/spend-limits',
     ],
     packages: [],
@@ -523,6 +528,7 @@ const edges: readonly Part[] = [
       'local-models/installed.ts',
       'operate/backup',
       'shared/system-clock.ts',
+      'store/database-choice.ts',
       'store/move.ts',
       'store/open.ts',
       ...(feature === 'operate' ? ['server'] : []),
@@ -897,6 +903,7 @@ export const publicFiles: Readonly<Record<string, readonly string[]>> = {
   ],
   store: [
     'commands/migrate.ts',
+    'database-choice.ts',
     'database.ts',
     'fragments.ts',
     'open.ts',

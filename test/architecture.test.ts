@@ -201,11 +201,11 @@ describe('the parts of src/', () => {
     )
   })
 
-  it('load with the thread of the projector neither schemas nor the client of PostgreSQL', () => {
+  it('load with the thread of the projector neither schemas nor the client of PostgreSQL, nor the queries of other features', () => {
     const loaded = loadedWith('ledger/projector-thread/worker.ts', sources())
-    assert.ok(loaded.has('store/open.ts'))
+    assert.ok(loaded.has('store/database-choice.ts'))
     assert.deepEqual(
-      ['typebox', 'pg'].filter((name) => loaded.has(name)),
+      ['typebox', 'pg', 'store/open.ts'].filter((name) => loaded.has(name)),
       [],
     )
   })
@@ -481,7 +481,7 @@ describe('the test of the parts', () => {
   it('passes what is allowed', () => {
     const right: readonly [string, string][] = [
       ['shared/money/money.ts', "import { json } from '../html.ts'\nimport { hash } from 'node:crypto'"],
-      ['store/open.ts', "import type { Store } from './store.ts'\nimport { openSqlite } from './sqlite/client.ts'"],
+      ['store/database-choice.ts', "import { openSqlite } from './sqlite/client.ts'"],
       ['billing/usage/queries/usage.ts', "import type { Database } from '../../../store/database.ts'"],
       ['bookkeeping.ts', "import { openStore } from './store/open.ts'"],
       ['compose/open-parts.ts', "import { openBookkeeping } from '../bookkeeping.ts'"],

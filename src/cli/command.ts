@@ -9,7 +9,7 @@ import { loadConfig, type Config, type Overrides } from '../config.ts'
 import type { Store } from '../store/store.ts'
 import { refreshService } from '../operate/running-service.ts'
 import { openSettledStore } from './settled-store.ts'
-import { hasLedger } from '../store/open.ts'
+import { hasLedger } from '../store/database-choice.ts'
 import { viewOn, type View } from './terminal/view.ts'
 
 /** What all commands share: flags, help, output, and access to the data directory of a running or stopped service. */

@@ -4,7 +4,8 @@ import { journalOwner } from '../ledger/journal/journal-owner.ts'
 import { applyJournal, closeJournal } from '../ledger/recovery.ts'
 import type { Store } from '../store/store.ts'
 import { settleRunningService } from '../operate/running-service.ts'
-import { openStoreHere, type DatabaseChoice } from '../store/open.ts'
+import type { DatabaseChoice } from '../store/database-choice.ts'
+import { openStoreHere } from '../store/open.ts'
 import { systemClock } from '../shared/system-clock.ts'
 
 /**

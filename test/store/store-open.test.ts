@@ -6,7 +6,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import type { ClientBase } from 'pg'
 import { command, query } from '../../src/store/database.ts'
-import { hasLedger, openStore, openStoreHere, requireStore } from '../../src/store/open.ts'
+import { hasLedger, requireLedger } from '../../src/store/database-choice.ts'
+import { openStore, openStoreHere } from '../../src/store/open.ts'
 import { requireFit } from '../../src/store/postgres/fit.ts'
 import { migratePostgres, postgresSteps } from '../../src/store/postgres/migrate.ts'
 import { timeLimitNames } from '../../src/store/postgres/time-limits.ts'
@@ -46,8 +47,8 @@ describe('a store on PostgreSQL', () => {
     assert.deepEqual([hasLedger({ dataDir }), hasLedger({ dataDir, databaseUrl })], [false, true])
     writeFileSync(join(dataDir, 'weir.db'), '')
     assert.equal(hasLedger({ dataDir }), true)
-    requireStore({ dataDir: `${dataDir}-gone`, databaseUrl })
-    assert.throws(() => requireStore({ dataDir: `${dataDir}-gone` }), { code: 'ERR_DATA_DIR_REPLACED' })
+    requireLedger({ dataDir: `${dataDir}-gone`, databaseUrl })
+    assert.throws(() => requireLedger({ dataDir: `${dataDir}-gone` }), { code: 'ERR_DATA_DIR_REPLACED' })
   })
 })
 

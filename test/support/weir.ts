@@ -1,14 +1,16 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { stringify } from 'yaml'
 import { startService, type Service } from '../../src/compose.ts'
 import { FIRST_WORKSPACE } from '../../src/compose/open-parts.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openSettledStore } from '../../src/cli/settled-store.ts'
-import type { DatabaseChoice } from '../../src/store/open.ts'
+import type { DatabaseChoice } from '../../src/store/database-choice.ts'
 import { usageQuery } from '../../src/billing/usage/views.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
+import { openSqliteHere } from '../../src/store/sqlite/in-this-thread.ts'
 import { within } from './waiting.ts'
 
 /** The real service on real sockets and a real data directory, for tests. */
@@ -79,6 +81,23 @@ process.once('exit', () => {
   }
 })
 
+/** A database without rows. Creating its tables takes ten times as long as copying it. */
+let emptyDatabase: string | undefined
+
+function copyEmptyDatabase(dataDir: string): void {
+  if (emptyDatabase === undefined) {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-empty-'))
+    process.once('exit', () => removeFolder(folder))
+    void openSqliteHere({ dataDir: folder, exclusive: false }).close()
+    emptyDatabase = join(folder, 'weir.db')
+  }
+  mkdirSync(dataDir, { mode: 0o700 })
+  const file = join(dataDir, 'weir.db')
+  copyFileSync(emptyDatabase, file)
+  using copy = new DatabaseSync(file)
+  copy.exec('UPDATE data_directory SET id = lower(hex(randomblob(16)))')
+}
+
 export interface StartOptions {
   /** The folder that its own folder is made in. */
   readonly disk?: string | undefined
@@ -102,6 +121,7 @@ export async function startWeir(
   writeConfig(config)
   const environment = { WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN, ENGINE_KEY: 'engine-secret', ...variables }
   const loaded = loadConfig({ config: configFile, data: dataDir }, environment)
+  if (loaded.databaseUrl === undefined) copyEmptyDatabase(dataDir)
   const service = await startService(
     reloadsAtOnce ? { ...loaded, catalog: { ...loaded.catalog, file: undefined } } : loaded,
   )

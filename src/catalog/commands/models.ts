@@ -5,7 +5,7 @@ import { bothStates, modelFiles, type FilesState, type ModelFiles } from '../../
 import { runtimeFiles, type RuntimeFiles } from '../../local-models/files/runtime-files.ts'
 import { isDumbTerminal } from '../../config.ts'
 import { removeModelOf } from '../../operate/running-service.ts'
-import { hasLedger } from '../../store/open.ts'
+import { hasLedger } from '../../store/database-choice.ts'
 import { addFile, forgetModel, pullFromHub } from './own-models.ts'
 import { findModel, modelBytes, whyUnknown } from '../../local-models/installed.ts'
 import type { ModelPrices } from '../../billing/rating/price-kinds.ts'

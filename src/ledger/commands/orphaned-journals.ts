@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { segmentsAmong } from '../journal/segment-names.ts'
 import { shipJournal, type SettledJournal } from '../../cli/settled-store.ts'
 import { journalFolder } from '../journal/journal-files-on-disk.ts'
-import { hasLedger } from '../../store/open.ts'
+import { hasLedger } from '../../store/database-choice.ts'
 import { serviceDirectories, workerDirectory } from '../../cluster/workers/directories.ts'
 
 /** The result for one journal that no worker will open again. */

@@ -6,9 +6,9 @@ export default [
     why: 'The ids only have to differ from each other.',
   },
   {
-    file: 'src/store/open.ts',
-    before: "const store = storeOn(database, owner ?? '')",
-    after: "const store = storeOn(database, owner ?? 'x')",
+    file: 'src/store/database-choice.ts',
+    before: "return { database: { ...database, close }, owner: owner ?? '' }",
+    after: "return { database: { ...database, close }, owner: owner ?? 'x' }",
     why: 'Only a process that writes a journal has an owner. No journal has either name.',
   },
   {
