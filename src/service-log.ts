@@ -107,6 +107,11 @@ export function onDemandEvents({ log, engineStarted, engineFailed }: Telemetry):
       log.warn({ lane, reason, last_lines: lastLines }, 'engine failed')
     },
     stopped: (lane) => log.info({ lane }, 'engine is stopped'),
+    lingers: (lane) =>
+      log.error(
+        { lane },
+        'engine was killed, and does not end; what is kept for it stays taken, and it cannot start again, until it has',
+      ),
     tookTooMuch(lane, { bytes, measuredBytes }) {
       const sizes = { kept: bytesText(bytes), measured: bytesText(measuredBytes ?? 0) }
       log.warn(

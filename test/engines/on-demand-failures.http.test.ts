@@ -77,7 +77,7 @@ describe('engines on demand, when something goes wrong', { concurrency: 3 }, () 
       await eventually('it loads', () => one.pids().length === 2, BUSY_MACHINE_MS)
       const refused = await say(second, 'on/demand')
       assert.equal(refused.status, 503)
-      assert.match(await refused.text(), /in use by another process/)
+      assert.match(await refused.text(), /in use by an engine of another Weir service/)
       const { data } = (await (await first.call('/models')).json()) as { data: { engine: object }[] }
       assert.deepEqual(data[0]!.engine, { state: 'starting', ready_in_ms: null })
       writeFileSync(loaded, '')

@@ -57,6 +57,20 @@ export default [
     tests: ['engines/on-demand/keeping'],
   },
   {
+    name: 'on-demand-killed-engine-counts-as-gone',
+    file: 'src/engines/on-demand/engine-process.ts',
+    find: 'for (let polls = 1; await isThere(); polls++) {',
+    replace: 'for (let polls = 1; polls <= MAX_POLLS && (await isThere()); polls++) {',
+    tests: ['engines/on-demand/engine-process'],
+  },
+  {
+    name: 'on-demand-ending-engine-counts-as-down',
+    file: 'src/engines/on-demand/on-demand.ts',
+    find: '        disconnect(unit)\n',
+    replace: '',
+    tests: ['engines/on-demand/driver'],
+  },
+  {
     name: 'adapter-loads-at-the-same-time',
     file: 'src/engines/adapter-loads.ts',
     find: 'const load = server.last.then(() => loadNow(address, adapter))',

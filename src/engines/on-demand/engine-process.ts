@@ -16,6 +16,8 @@ export interface EngineProcess {
   readonly group: number
   /** Resolves with the reason, and never rejects, when all of its processes are gone. */
   readonly ended: Promise<string>
+  /** Resolves only if some are still there seconds after they were killed, such as one that waits for a broken device. */
+  readonly lingers: Promise<void>
   /** Asks it to end, and kills it if it does not. */
   stop(): void
 }
@@ -33,13 +35,14 @@ const guardian = fileURLToPath(new URL('guardian.ts', import.meta.url))
 const STOP_GRACE_MS = 10_000
 const POLL_MS = 100
 const MAX_POLLS = 50
-/** How long it may take at most until all that a dead engine has left is known to be gone. */
+/** How long it takes at most until all that a dead engine has left is known to be gone, unless it lingers. */
 export const MAX_END_MS = 2 * POLL_MS * MAX_POLLS
 const PROBE_MS = 2000
 
 export function startEngineProcess({ command, env, log, recordFile }: EngineProgram): EngineProcess {
   const child = spawn(process.execPath, [guardian], { detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe'] })
   const { promise: ended, resolve } = Promise.withResolvers<string>()
+  const { promise: lingers, resolve: linger } = Promise.withResolvers<void>()
   const { pid } = child
   let reason = 'ended'
   let killer: NodeJS.Timeout | undefined
@@ -66,7 +69,7 @@ export function startEngineProcess({ command, env, log, recordFile }: EngineProg
     // If the guardian was killed, the engine is still there.
     const isThere = async (): Promise<boolean> =>
       pid !== undefined && signalGroup(pid, 'SIGKILL') && (await isGroupRunning(pid))
-    for (let polls = 0; polls < MAX_POLLS && (await isThere()); polls++) await sleep(POLL_MS)
+    await untilGone(isThere, linger)
     await Promise.race([closed, sleep(POLL_MS * MAX_POLLS)])
     rmSync(recordFile, { force: true })
     resolve(reason)
@@ -75,11 +78,24 @@ export function startEngineProcess({ command, env, log, recordFile }: EngineProg
   return {
     group: pid ?? -1,
     ended,
+    lingers,
     stop() {
       if (pid === undefined || killer) return
       signalGroup(pid, 'SIGTERM')
       killer = setTimeout(() => signalGroup(pid, 'SIGKILL'), STOP_GRACE_MS)
     },
+  }
+}
+
+/** What is killed has its memory until it is gone, however long that takes. */
+export async function untilGone(
+  isThere: () => Promise<boolean>,
+  linger: () => void,
+  pause = () => sleep(POLL_MS),
+): Promise<void> {
+  for (let polls = 1; await isThere(); polls++) {
+    if (polls === MAX_POLLS) linger()
+    await pause()
   }
 }
 

@@ -25,7 +25,7 @@ export interface SchedulerLink {
   leave(call: ScheduledCall): void
   /** Whether the process has ended, or does within a moment. */
   crashed(): Promise<boolean>
-  /** Resolves when its process is gone. */
+  /** Resolves when its process is gone, or cannot be ended. */
   remove(): Promise<void>
 }
 

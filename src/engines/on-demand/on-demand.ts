@@ -22,7 +22,7 @@ export interface OnDemandEngines {
   engine(lane: string, description: EngineDescription & { readonly run: EngineRun }, open: () => Engine): Engine
   list(): readonly OnDemandStatus[]
   order(lane: string, order: EngineOrder): void
-  /** Ends all processes, and resolves when they are gone. */
+  /** Ends all processes, and resolves when they are gone, or cannot be ended. */
   close(): Promise<void>
 }
 
@@ -57,6 +57,8 @@ export interface OnDemandEvents {
   /** `lastLines`: what it printed last. */
   failed(lane: string, reason: string, lastLines: readonly string[]): void
   stopped(lane: string): void
+  /** It was killed, and some of its processes are still there. */
+  lingers(lane: string): void
   /** It takes clearly more of its device than is kept for it. */
   tookTooMuch(lane: string, memory: MemoryFigure): void
   /** Engines of an earlier run of the service, which was killed together with what watched them. */
@@ -142,6 +144,7 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
         return void start(effect.engine, unit)
       case 'stop': {
         unit.isEnding = true
+        disconnect(unit)
         const { process } = unit
         return void unit.measured.then(() => process?.stop())
       }
@@ -164,10 +167,10 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
     unit.measureAtMs = 0
     unit.isTooMuchKnown = false
     unit.lastLines = []
-    const releasePort = await takePort(run.port)
-    if (!releasePort) return ended(name, unit, `port ${run.port} on 127.0.0.1 is in use by another process`)
+    const port = await takePort(run.port)
+    if ('problem' in port) return ended(name, unit, port.problem)
     if (unit.isEnding) {
-      releasePort()
+      port.release()
       return ended(name, unit, 'stopped')
     }
     const log = engineLog(join(directory, `${fileName(unit.lane)}.log`))
@@ -181,11 +184,12 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
     let isGone = false
     void child.ended.then((reason) => {
       isGone = true
-      releasePort()
+      port.release()
       unit.lastLines = log.lastLines()
       log.close()
       ended(name, unit, unit.failure ?? reason)
     })
+    void child.lingers.then(() => events.lingers(unit.lane))
     const url = `http://127.0.0.1:${run.port}${run.readyPath ?? options.readyPath(unit.description)}`
     while (!(await answersWell(url, 'GET'))) {
       if (isGone || unit.isEnding) return
@@ -205,8 +209,7 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
 
   function ended(name: string, unit: Unit, reason: string): void {
     unit.process = undefined
-    void unit.upstream?.close()
-    unit.upstream = undefined
+    disconnect(unit)
     if (unit.isEnding) events.stopped(unit.lane)
     else events.failed(unit.lane, reason, unit.lastLines)
     apply(scheduler.ended(name, reason, clock.monotonic()))
@@ -274,11 +277,12 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
           apply(scheduler.leave(call, clock.monotonic()))
         },
         crashed: () => hasEnded(unit),
-        remove: () =>
-          new Promise((resolve) => {
-            unit.whenGone = resolve
-            apply(scheduler.remove(name, clock.monotonic()))
-          }),
+        remove() {
+          const { promise: gone, resolve } = Promise.withResolvers<void>()
+          unit.whenGone = resolve
+          apply(scheduler.remove(name, clock.monotonic()))
+          return Promise.race([gone, unit.process?.lingers ?? gone])
+        },
       })
     },
     list: () => [...units].filter(([, unit]) => unit.whenGone === undefined).map(statusOf),
@@ -294,9 +298,7 @@ export function onDemandEngines(options: OnDemandOptions): OnDemandEngines {
     },
     async close() {
       cancelTimer?.()
-      const processes = [...units.values()].flatMap((unit) => unit.process ?? [])
-      for (const child of processes) child.stop()
-      await Promise.all(processes.map((child) => child.ended))
+      await Promise.all([...units.values()].map(endProcess))
     },
   }
 }
@@ -317,6 +319,17 @@ function newUnit(lane: string, description: Unit['description'], open: () => Eng
     lastLines: [],
     whenGone: undefined,
   }
+}
+
+async function endProcess({ process }: Unit): Promise<void> {
+  process?.stop()
+  await Promise.race([process?.ended, process?.lingers])
+}
+
+/** Its server may refuse connections as soon as it is asked to end, which is no failure. */
+function disconnect(unit: Unit): void {
+  void unit.upstream?.close()
+  unit.upstream = undefined
 }
 
 /** Measures what it takes of its device. undefined: what is kept for it does not change. */

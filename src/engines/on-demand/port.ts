@@ -8,21 +8,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const TRIES = 10
 const POLL_MS = 100
 
-/** Returns a function that gives it back; undefined: another program has it, or another service starts an engine on it. */
-export async function takePort(port: number): Promise<(() => void) | undefined> {
+export type TakenPort = { readonly release: () => void } | { readonly problem: string }
+
+export async function takePort(port: number): Promise<TakenPort> {
   const release = await claim(port)
-  if (!release) return undefined
+  if (!release)
+    return { problem: `port ${port} on 127.0.0.1 is in use by an engine of another Weir service on this machine` }
   for (let tries = 0; tries < TRIES; tries++) {
     const probe = await listening({ host: '127.0.0.1', port })
     if (probe) {
       probe.close()
       await once(probe, 'close')
-      return release
+      return { release }
     }
     await sleep(POLL_MS)
   }
   release()
-  return undefined
+  return { problem: `port ${port} on 127.0.0.1 is in use by another process` }
 }
 
 /**

@@ -17,7 +17,7 @@ import { eventually } from '../../support/waiting.ts'
 
 /** Engines that start when they are needed. Their processes are servers of the test, and it moves the clock. */
 
-function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {}) {
+function stage(t: TestContext, { group = -1, answers = (): number => 200, isStoppedAtOnce = true } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-driver-'))
   let nowMs = 1000
   const alarms = new Set<{ readonly atMs: number; ring(): void }>()
@@ -25,6 +25,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {})
   const seen: string[] = []
   const programs: EngineProgram[] = []
   const ends: ((reason: string) => void)[] = []
+  const lingering = Promise.withResolvers<void>()
   const engines = onDemandEngines({
     dataDir,
     environment: { HOME: '/home', WEIR_ADMIN_TOKEN: 'secret' },
@@ -41,6 +42,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {})
       started: (lane, ms) => void seen.push(`${lane} started in ${ms} ms`),
       failed: (lane, reason, lines) => void seen.push(`${lane} failed: ${[reason, ...lines].join('; ')}`),
       stopped: (lane) => void seen.push(`${lane} stopped`),
+      lingers: (lane) => void seen.push(`${lane} lingers`),
       tookTooMuch: (lane) => void seen.push(`${lane} took too much`),
       leftoversEnded: () => assert.fail('nothing is left'),
     },
@@ -58,7 +60,8 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {})
         resolve(reason)
       }
       ends.push(end)
-      return { group, ended, stop: () => end('it was stopped') }
+      const stop = (): void => (isStoppedAtOnce ? end('it was stopped') : void seen.push('asked to stop'))
+      return { group, ended, lingers: lingering.promise, stop }
     },
   })
   t.after(async () => {
@@ -76,6 +79,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {})
       for (const alarm of alarms) if (alarm.atMs <= nowMs && alarms.delete(alarm)) alarm.ring()
     },
     ends: (reason: string) => ends.at(-1)?.(reason),
+    lingers: () => lingering.resolve(),
     saw: (text: string) => eventually(text, () => seen.includes(text)),
     status: (lane = 'a/b') => engines.list().find((it) => it.lane === lane) ?? assert.fail(),
     order: (order: EngineOrder) => engines.order('a/b', order),
@@ -121,6 +125,12 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200 } = {})
   }
 }
 
+async function freeAgain(port: number): Promise<void> {
+  const taken = await takePort(port)
+  if ('problem' in taken) assert.fail(taken.problem)
+  taken.release()
+}
+
 describe('an engine on demand', () => {
   it('starts with its first call on its port, without the secrets of the service, and ends when it was idle', async (t) => {
     const { add, advance, saw, seen, programs, status, alarms, dataDir } = stage(t)
@@ -142,9 +152,7 @@ describe('an engine on demand', () => {
     advance(1)
     await saw('a/b stopped')
     assert.deepEqual([seen.slice(3), status().state, alarms.size], [['a/b is closed', 'a/b stopped'], 'stopped', 0])
-    const release = await takePort(port)
-    assert.ok(release, 'its port is free')
-    release()
+    await freeAgain(port)
   })
 
   it('starts by itself if it is preloaded, and answers at the usual path of its kind', async (t) => {
@@ -192,17 +200,48 @@ describe('an engine on demand', () => {
   it('does not start on a port that is in use, nor if it is stopped before it has its port', async (t) => {
     const { add, saw, programs, order, status } = stage(t)
     const { port, call } = await add()
-    const release = (await takePort(port)) ?? assert.fail()
-    assert.match(await call(), new RegExp(`port ${port} on 127\\.0\\.0\\.1 is in use by another process`))
-    await saw(`a/b failed: port ${port} on 127.0.0.1 is in use by another process`)
-    release()
+    const taken = await takePort(port)
+    const problem = `port ${port} on 127.0.0.1 is in use by an engine of another Weir service on this machine`
+    assert.ok((await call()).includes(`not running: ${problem}.`))
+    await saw(`a/b failed: ${problem}`)
+    if ('release' in taken) taken.release()
     order('start')
     order('stop')
     await saw('a/b stopped')
     assert.deepEqual([programs, status().state], [[], 'stopped'])
-    const again = await takePort(port)
-    assert.ok(again, 'its port is free')
-    again()
+    await freeAgain(port)
+  })
+
+  it('that was asked to stop is let go at once, and a call that arrives before its end waits for the next start', async (t) => {
+    const { add, saw, seen, order, ends, status } = stage(t, { isStoppedAtOnce: false })
+    const { engine, call, finish } = await add({ isPreloaded: true })
+    await saw('a/b started in 0 ms')
+    order('stop')
+    await saw('asked to stop')
+    assert.deepEqual([seen.includes('a/b is closed'), engine.addresses()], [true, []])
+    const ended = call()
+    assert.partialDeepStrictEqual(status(), { state: 'stopping', waiting: 1 })
+    ends('it was stopped')
+    await saw('a/b is called')
+    finish()
+    assert.equal(await ended, 'ended')
+    const closed = engine.close()
+    ends('it was stopped')
+    await closed
+  })
+
+  it('that was killed and does not end has its place until it is gone, and the service ends without it', async (t) => {
+    const device = { name: 'gpu0', bytes: 10 }
+    const { add, saw, order, lingers, ends, status } = stage(t, { isStoppedAtOnce: false })
+    const { engine } = await add({ isPreloaded: true, device, bytes: 10 })
+    await saw('a/b started in 0 ms')
+    order('stop')
+    lingers()
+    await saw('a/b lingers')
+    assert.partialDeepStrictEqual(status(), { state: 'stopping', bytes: 10 })
+    await engine.close()
+    ends('it was killed')
+    await saw('a/b stopped')
   })
 
   it('sleeps and wakes up at the endpoints of vLLM, and is stopped if it cannot', async (t) => {
