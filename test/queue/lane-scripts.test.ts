@@ -318,6 +318,14 @@ describe('the promises of replicas', () => {
     assert.deepEqual(await sent(), ['a a.2 w granted -1'])
   })
 
+  it('leave no more to a replica than is free behind its requests', async () => {
+    await join('a', { changes: { maxConcurrentRequests: 4 }, promised: [1, 10] })
+    await join('b', { promised: [2, 60] })
+    assert.deepEqual([await enter('a.1 w', 20), await enter('b.1 w', 30)], [admitted, admitted])
+    const left = await redis.hmget(keys[0] ?? '', 'promise a', 'promise b')
+    assert.deepEqual(left, ['1 10', '1 40'])
+  })
+
   it('are not renewed while a request waits for them', async () => {
     await join('a')
     await join('b', { promised: [2, 100] })
@@ -397,6 +405,29 @@ describe('batch places in Redis', () => {
     assert.deepEqual(await sent(), ['a a.6 w granted -2'])
     await leave('a.4 w')
     assert.deepEqual(await figures(), [2, 40, 0, 1, 0, 1, 20, 0])
+  })
+
+  it('may fill the lane, or have a share of it, or none, and then they wait', async () => {
+    await join('a')
+    assert.deepEqual(await batch('batch a.1 w', 100), admitted)
+    await leave('batch a.1 w')
+    const half = { maxConcurrentRequests: 4, batch: { ...limits.batch, maxShare: 0.5 } }
+    await run('limits', 'a', ...limitValues({ ...limits, ...half }))
+    for (const id of ['batch a.2 w', 'batch a.3 w']) assert.deepEqual(await batch(id, 5), admitted)
+    assert.deepEqual(await batch('batch a.4 w', 5), queued(now))
+    for (const id of ['batch a.2 w', 'batch a.3 w', 'batch a.4 w']) await leave(id)
+    await run('limits', 'a', ...limitValues({ ...limits, batch: { ...limits.batch, maxShare: 0 } }))
+    assert.deepEqual(await batch('batch a.5 w'), queued(now + 1))
+  })
+
+  it('that gave way to a request that leaves do so for the next one', async () => {
+    await join('a', { changes: three })
+    for (const number of [1, 2, 3]) await batch(`batch a.${number} w`)
+    for (const id of ['a.4 w', 'a.5 w']) {
+      await enter(id)
+      await leave(id)
+    }
+    assert.deepEqual(await sent(), ['a batch a.3 w preempted'])
   })
 
   it('do not give way if the lane has them stay, nor one whose answer has begun', async () => {
