@@ -370,7 +370,9 @@ describe('batch places in Redis', () => {
     await enter('a.5 w', 10)
     assert.deepEqual(await batch('batch a.6 w', 25), admitted, 'up to the reserve of tokens')
     await leave('batch a.6 w')
-    assert.deepEqual(await batch('batch a.7 w', 26), queued(now + 1))
+    await leave('a.5 w')
+    await enter('a.7 w', 11)
+    assert.deepEqual(await batch('batch a.8 w', 25), queued(now + 1))
   })
 
   it('may not wait without end if online requests may not wait, and end their wait on time', async () => {
@@ -422,12 +424,22 @@ describe('batch places in Redis', () => {
 
   it('that gave way to a request that leaves do so for the next one', async () => {
     await join('a', { changes: three })
-    for (const number of [1, 2, 3]) await batch(`batch a.${number} w`)
+    for (const number of [3, 2, 1]) await batch(`batch a.${number} w`)
     for (const id of ['a.4 w', 'a.5 w']) {
       await enter(id)
       await leave(id)
     }
-    assert.deepEqual(await sent(), ['a batch a.3 w preempted'])
+    assert.deepEqual(await sent(), ['a batch a.1 w preempted'], 'the youngest')
+    await leave('batch a.1 w')
+    for (const id of ['a.6 w', 'a.7 w']) await enter(id)
+    assert.deepEqual(await sent(), ['a batch a.2 w preempted'], 'once it has left, the next one gives way')
+  })
+
+  it('whose answer has begun let no request wait beyond the depth', async () => {
+    await join('a', { changes: { maxConcurrentRequests: 1, maxQueueDepth: 0 } })
+    await batch('batch a.1 w')
+    await run('keep', 'a', 'batch a.1 w')
+    assert.deepEqual(await enter('a.2 w'), ['queue_full'])
   })
 
   it('do not give way if the lane has them stay, nor one whose answer has begun', async () => {

@@ -160,7 +160,7 @@ describe('a lane whose Redis is scripted', () => {
     await begin()
     const { decisions } = enter()
     await answer(scripts.enter, ['queued', '7'])
-    receive('weir:told:one', `${LANE}\none.1\ngranted 5`)
+    receive('weir:told:one', `${LANE}\none.1 acme\ngranted 5`)
     lose()
     await turn()
     assert.deepEqual(
@@ -207,6 +207,13 @@ describe('a lane whose Redis is scripted', () => {
     const callers = Array.from({ length: limits.maxQueueDepth + 1 }, () => enter())
     assert.equal(sent.length, callers.length)
     assert.ok(callers.every(({ decisions }) => decisions.length === 0))
+  })
+
+  it('joins once, however often the link reports that it is there', async (t) => {
+    const { begin, join, clock, sent } = stage(t)
+    await begin()
+    join({ quietUntilMs: clock.monotonic() })
+    assert.deepEqual(sent, [])
   })
 
   it('joins again when Redis does not know the replica', async (t) => {
