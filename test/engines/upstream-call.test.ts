@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import { ApiError } from '../../src/shared/errors.ts'
 import { untraced } from '../../src/server/incoming-request.ts'
 import type { EngineAddress } from '../../src/engines/address.ts'
+import type { AdapterLoads } from '../../src/engines/adapter-loads.ts'
 import { leastBusy } from '../../src/engines/balance.ts'
 import { noActivity } from '../../src/engines/server-activity.ts'
 import { runCall } from '../../src/engines/upstream-call.ts'
@@ -82,7 +83,8 @@ interface Staged {
   end(): CallEnd | undefined
 }
 
-function stage(plan: readonly Behaviour[]): Staged {
+/** `adapters`: the call needs an adapter, and they load it. */
+function stage(plan: readonly Behaviour[], adapters?: AdapterLoads): Staged {
   const sent: number[] = []
   const tried: number[] = []
   const aborts: string[] = []
@@ -123,8 +125,9 @@ function stage(plan: readonly Behaviour[]): Staged {
     {
       path: '/chat/completions',
       contentType: 'application/json',
-      body: Buffer.from('{}'),
+      body: Buffer.from('{"n":1}'),
       inputName: 'messages',
+      adapter: adapters && { name: 'lora-1', source: '/loras/one' },
       trace: untraced('request-1', {}),
       receiver: {
         start: (headers) => received.push(headers),
@@ -139,7 +142,7 @@ function stage(plan: readonly Behaviour[]): Staged {
           return chosen && { ...chosen, learn: (tokens) => ({ here: tokens, anywhere: 1, isTelling: true }) }
         },
       },
-      adapters: undefined,
+      adapters,
       forget: (address) => forgotten.push(addresses.indexOf(address)),
       lines: 'authorization: Bearer key\r\n',
       takesRequestIds: true,
@@ -382,7 +385,7 @@ describe('a call to an engine with several addresses', () => {
       method: 'POST',
       path: '/v1/chat/completions',
       lines: 'authorization: Bearer key\r\ncontent-type: application/json\r\nx-request-id: request-1\r\n',
-      body: Buffer.from('{}'),
+      body: Buffer.from('{"n":1}'),
     }
     assert.deepEqual(staged.requests, [request, request])
   })
@@ -604,5 +607,81 @@ describe('a call to an engine with several addresses', () => {
       }),
       { numRuns: 500 },
     )
+  })
+})
+
+describe('a call that needs an adapter', () => {
+  /** Loads are answered by the test, by address. */
+  function loadsOf(isMissing = (): boolean => false) {
+    const loading: { readonly address: EngineAddress; answer(fields: object): void; fail(error: Error): void }[] = []
+    const forgotten: string[] = []
+    const adapters: AdapterLoads = {
+      load(address) {
+        const { promise, resolve, reject } = Promise.withResolvers<object>()
+        loading.push({ address, answer: resolve, fail: reject })
+        return promise as ReturnType<AdapterLoads['load']>
+      },
+      forget: ({ url }) => void forgotten.push(url),
+      isMissing,
+    }
+    return { adapters, loading, forgotten }
+  }
+
+  it('is sent once it is loaded, with the fields that name it', async () => {
+    const { adapters, loading } = loadsOf()
+    const { settle, sent, requests, addresses, end } = stage(['answers'], adapters)
+    await settle()
+    assert.deepEqual([sent, addresses[0]?.inFlight], [[], 1])
+    loading[0]?.answer({ lora_path: 'lora-1' })
+    await settle()
+    assert.equal(String(requests[0]?.body), '{"lora_path":"lora-1","n":1}')
+    assert.deepEqual([codeOf(end()), addresses[0]?.inFlight], ['ended', 0])
+  })
+
+  it('goes to another address if it cannot be loaded, and fails when none is left', async () => {
+    const { adapters, loading } = loadsOf()
+    const { settle, sent, failures, addresses, end } = stage(['answers', 'answers'], adapters)
+    for (const reason of ['no memory', 'no such file']) {
+      loading.at(-1)?.fail(new Error(reason))
+      await settle()
+    }
+    const result = end()
+    assert.ok(result?.kind === 'failed' && !result.started && result.lost === 'unsent')
+    assert.deepEqual([result.error.code, result.error.param], ['model_unavailable', 'model'])
+    assert.deepEqual(failures, [
+      ['engine 0', 'adapter lora-1: no memory'],
+      ['engine 1', 'adapter lora-1: no such file'],
+    ])
+    assert.deepEqual([sent, addresses.map(({ inFlight }) => inFlight)], [[], [0, 0]])
+  })
+
+  it('ends at once when the caller disconnects while it is loaded, and is not sent afterwards', async () => {
+    for (const isLoaded of [true, false]) {
+      const { adapters, loading } = loadsOf()
+      const { settle, tried, failures, addresses, call, end } = stage(['answers', 'answers'], adapters)
+      call.pause()
+      call.resume()
+      call.abort()
+      await settle()
+      assert.deepEqual([codeOf(end()), addresses[0]?.inFlight], ['aborted', 0])
+      if (isLoaded) loading[0]?.answer({})
+      else loading[0]?.fail(new Error('no memory'))
+      await settle()
+      assert.deepEqual([tried, failures, loading.length], [[], [], 1])
+    }
+  })
+
+  it('loads it again once if the server has lost it', async () => {
+    const { adapters, loading, forgotten } = loadsOf(() => true)
+    const { settle, sent, end } = stage([404, 'answers'], adapters)
+    for (let loads = 0; loads < 3; loads++) {
+      loading.at(-1)?.answer({})
+      await settle()
+    }
+    assert.deepEqual(
+      loading.map(({ address }) => address.url),
+      ['engine 0', 'engine 0', 'engine 1'],
+    )
+    assert.deepEqual([sent, forgotten, codeOf(end())], [[0, 0, 1], ['engine 0'], 'ended'])
   })
 })
