@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { openInvoicing } from '../../src/billing/invoices/invoices.ts'
+import { openPriceBook } from '../../src/billing/prices/price-book.ts'
+import { priceRoutes } from '../../src/billing/prices/routes/prices.ts'
 import { openRowLinks } from '../../src/billing/invoices/rows/row-links.ts'
 import { invoiceRoutes } from '../../src/billing/invoices/routes/invoices.ts'
+import { invoiceRowsRoute } from '../../src/billing/invoices/routes/invoice-rows.ts'
 import { invoiceLinesRoute } from '../../src/billing/invoices/routes/invoice-lines.ts'
+import { consoleReportRoutes } from '../../src/billing/usage/routes/console-reports.ts'
 import { reportRoutes } from '../../src/billing/usage/routes/operator-reports.ts'
 import { usageRoutes } from '../../src/billing/usage/routes/operator-usage.ts'
 import { ownUsageRoutes } from '../../src/billing/usage/routes/usage.ts'
@@ -12,10 +16,14 @@ import type { CacheUseEntry } from '../../src/engines/cache-use.ts'
 import { openAccounts } from '../../src/workspaces/accounts.ts'
 import { pendingRefusals } from '../../src/billing/refused-requests/pending-refusals.ts'
 import type { Refusals } from '../../src/billing/refused-requests/refusal-store.ts'
+import type { SignedIn } from '../../src/workspaces/sessions/workspace-sessions.ts'
+import { escapeHtml } from '../../src/shared/html.ts'
 import { seller } from '../support/books.ts'
 import { SLUG, stageWithRows } from '../support/books-stage.ts'
+import { catalogOf } from '../support/catalog.ts'
 import { sampleRefusal } from '../support/refusal-samples.ts'
 import { ask, askDocumented } from '../support/route-answer.ts'
+import { modelEntry } from '../support/weir.ts'
 
 /** The routes of invoices and usage, on books of March 2025 that are read in April. */
 
@@ -46,7 +54,10 @@ async function stage(t: TestContext) {
   const cacheUse = { entries: (workspaceId?: string) => (asked.push(workspaceId), [cached]) }
   const refusals = { ...store, add: () => assert.fail('a report adds nothing') } satisfies Refusals
   const telemetry = { cacheUse } as unknown as Parameters<typeof usageRoutes>[0]['telemetry']
+  const catalog = await catalogOf(modelEntry(['http://127.0.0.1:9/v1']))
+  const prices = await openPriceBook(store, clock, memoryChanges())
   const routes = [
+    ...priceRoutes({ accounts, catalog, prices }),
     ...invoiceRoutes({ accounts, invoicing, rowLinks, invoiceFonts: [] }),
     ...usageRoutes({ accounts, store, invoicing, telemetry, refusals, clock }),
     ...reportRoutes({ accounts, store, clock }),
@@ -58,7 +69,12 @@ async function stage(t: TestContext) {
     store,
     asked,
     routes,
-    own: [...ownUsageRoutes({ usage: store, telemetry, refusals, clock }), invoiceLinesRoute({ invoices: store })],
+    own: [
+      ...ownUsageRoutes({ usage: store, telemetry, refusals, clock }),
+      invoiceLinesRoute({ invoices: store }),
+      invoiceRowsRoute({ invoices: store, rowLinks }),
+      ...consoleReportRoutes({ reader: store, clock }),
+    ],
     call: (request: string, given?: object) =>
       askDocumented(routes, request.replace(' ', ' /admin/v1/'), given ? { body: given } : {}),
     raw: (request: string, given?: object) =>
@@ -66,12 +82,36 @@ async function stage(t: TestContext) {
   }
 }
 
+describe('prices of a workspace, over the API', () => {
+  it('are set and removed on record, for a model by its slug or its short id', async (t) => {
+    const { call } = await stage(t)
+    const pricing = { input_per_million: '0.10' }
+    const set = await call('PUT workspaces/acme/prices/test-8b', pricing)
+    assert.deepEqual([set.status, set.body], [200, { model: 'test-8b', pricing }])
+    assert.partialDeepStrictEqual(set.recorded, [{ action: 'setWorkspacePrice', state: { pricing: null } }])
+    const { body } = await call('GET workspaces/acme/prices')
+    const own = { input_per_million: '0.10', output_per_million: '0.60', cached_input_per_million: '0.05' }
+    assert.deepEqual(body, { object: 'list', data: [{ model: SLUG, pricing: own }] })
+    const cleared = await call('DELETE workspaces/acme/prices/test-8b')
+    assert.deepEqual(cleared.body, { model: 'test-8b', pricing: null })
+    assert.partialDeepStrictEqual(cleared.recorded, [{ action: 'clearWorkspacePrice', state: { pricing: own } }])
+    assert.deepEqual((await call('GET workspaces/acme/prices')).body.data, [])
+    const wrong = call(`PUT workspaces/acme/prices/${SLUG}`, { input_per_million: '-1' })
+    await assert.rejects(wrong, { code: 'invalid_value', param: 'input_per_million' })
+    for (const method of ['PUT', 'DELETE']) {
+      const unknown = call(`${method} workspaces/acme/prices/no/such`, method === 'PUT' ? pricing : undefined)
+      await assert.rejects(unknown, { code: 'model_not_found', param: 'model' })
+    }
+  })
+})
+
 describe('invoices, over the API', () => {
   it('are read by finance and viewers, changed by finance, and their links revoked by operators alone', async (t) => {
     const { routes } = await stage(t)
     const allowed = (roles: string) =>
       routes.filter((it) => it.roles.join(' ') === roles).map(({ operation }) => operation?.id)
     assert.deepEqual(allowed('operator finance viewer'), [
+      'listWorkspacePrices',
       'listInvoices',
       'previewInvoice',
       'getInvoice',
@@ -92,7 +132,12 @@ describe('invoices, over the API', () => {
       'recordPayment',
       'removePayment',
     ])
-    assert.deepEqual(allowed('operator'), ['revokeInvoiceLinks', 'correctUsage'])
+    assert.deepEqual(allowed('operator'), [
+      'setWorkspacePrice',
+      'clearWorkspacePrice',
+      'revokeInvoiceLinks',
+      'correctUsage',
+    ])
   })
 
   it('are previewed, issued as previewed, listed, read and sent', async (t) => {
@@ -229,6 +274,50 @@ describe('invoices, over the API', () => {
     await assert.rejects(ask(own, 'GET /api/v1/invoices/INV-000001/lines/1', { caller: otherCaller }), {
       code: 'not_found',
     })
+  })
+})
+
+describe('the rows of an invoice line', () => {
+  it('are a page or a file for everyone with its link, and a page says why a link does not work', async (t) => {
+    const { call, own } = await stage(t)
+    const { body: invoice } = await call('POST invoices', body)
+    const { pathname, search } = new URL(invoice.lines[0].link)
+    const open = (query: string, accept = 'text/html') =>
+      ask(own, `GET ${pathname.replace('/weir', '')}${query}`, { headers: { accept } })
+    const page = await open(search)
+    const shown = { 'Cache-Control': 'private, no-store', 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' }
+    assert.equal(page.status, 200)
+    assert.partialDeepStrictEqual(page.headers, { ...shown, 'Content-Type': 'text/html; charset=utf-8' })
+    for (const part of ['request-000000001', 'request-000000003', escapeHtml(`${search}&format=csv`)])
+      assert.ok(page.text.includes(part), part)
+    assert.ok(!page.text.includes('after='), 'there is one page')
+    const csv = await open(`${search}&format=csv`)
+    assert.equal(csv.text.trim().split('\n').length, 4)
+    const file = { 'Content-Type': 'text/csv; charset=utf-8' }
+    const name = { 'Content-Disposition': 'attachment; filename="INV-000001-line-1.csv"' }
+    assert.partialDeepStrictEqual(csv.headers, { ...shown, ...file, ...name })
+    const refused = await open(`${search}0`)
+    assert.deepEqual([refused.status, /^<!doctype html>/i.test(refused.text)], [404, true])
+    await assert.rejects(open(`${search}0`, '*/*'), { code: 'not_found' })
+    await assert.rejects(open(`${search}&after=x`), { code: 'invalid_value' })
+  })
+})
+
+describe('usage in the console of a workspace', () => {
+  it('is that of the workspace, by model unless by key', async (t) => {
+    const { own, acme, rows } = await stage(t)
+    const signedIn = (workspace: typeof acme) => ({ caller: { workspace, keyId: '' } }) as unknown as SignedIn
+    const period = 'from=2025-03-01&to=2025-04-01'
+    const get = (path: string, workspace = acme) =>
+      askDocumented(own, `GET /console/api/${path}`, { session: signedIn(workspace) })
+    const usage = await get(`reports/usage?${period}`)
+    assert.deepEqual([usage.body.total.requests, usage.body.groups[0].group], [3, SLUG])
+    assert.equal((await get(`reports/usage?${period}&group_by=key`)).body.groups[0].group, 'key_1')
+    assert.equal((await get(`reports/latency?${period}`)).body.groups[0].group, SLUG)
+    assert.equal((await get(`reports/latency?${period}&group_by=key`)).body.groups[0].group, 'key_1')
+    assert.equal((await get('reports/month')).body.month, '2025-04')
+    assert.equal((await get(`requests?${period}`)).body.data.length, rows.length)
+    assert.equal((await get(`requests?${period}`, { ...acme, id: 'ws_other' })).body.data.length, 0)
   })
 })
 

@@ -160,6 +160,7 @@ describe('an engine on demand', () => {
     await add({ isPreloaded: true, readyPath: undefined })
     await saw('GET /ready/vllm')
     await saw('a/b started in 0 ms')
+    await add({}, 'c/d')
     order('stop')
     await saw('a/b stopped')
     assert.equal(status().problem, undefined)

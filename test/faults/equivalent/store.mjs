@@ -1,6 +1,12 @@
 export default [
   {
     file: 'src/store/sqlite/thread.ts',
+    before: 'const id = ++lastId',
+    after: 'const id = --lastId',
+    why: 'Numbers below zero tell calls apart as well.',
+  },
+  {
+    file: 'src/store/sqlite/thread.ts',
     before: 'let lastId = 0',
     after: 'let lastId = 1',
     why: 'The ids only have to differ from each other.',

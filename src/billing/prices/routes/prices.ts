@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import type { Accounts } from '../../../workspaces/accounts.ts'
 import type { Catalog } from '../../../catalog/catalog.ts'
 import { priceListSchema } from '../../../catalog/file.ts'
+import type { Model } from '../../../catalog/model.ts'
 import type { PriceBook } from '../price-book.ts'
 import { listPrices } from '../../../catalog/list-prices.ts'
 import { ApiError } from '../../../shared/errors.ts'
@@ -87,20 +88,26 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
 }
 
 /** What the workspace pays for a model, if not the list price. */
-function ownPrice({ accounts, prices }: PricesParts, workspace: string, model: string): object {
-  return { pricing: prices.workspacePrices(accounts.workspace(workspace).id).get(model) ?? null }
+function ownPrice(parts: PricesParts, workspace: string, slug: string): object {
+  const own = parts.prices.workspacePrices(parts.accounts.workspace(workspace).id)
+  return { pricing: own.get(modelOf(parts, slug).id) ?? null }
+}
+
+function modelOf({ catalog }: PricesParts, slug: string): Model {
+  const model = catalog.models().find((it) => it.id === slug || it.aliases.includes(slug))
+  if (model) return model
+  throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`, { param: 'model' })
 }
 
 async function setPrice(
-  { accounts, catalog, prices }: PricesParts,
+  parts: PricesParts,
   workspace: string,
   slug: string,
   pricing: ModelPrices | null,
 ): Promise<void> {
-  const { id } = accounts.workspace(workspace)
-  const model = catalog.models().find((it) => it.id === slug || it.aliases.includes(slug))
-  if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`, { param: 'model' })
+  const { id } = parts.accounts.workspace(workspace)
+  const model = modelOf(parts, slug)
   const lists = pricesByKind(pricing ? { ...listPrices(model), ...pricing } : {})
   if ('badKey' in lists) throw invalidParameter('invalid_value', lists.badKey, lists.rule)
-  await prices.setWorkspacePrice(model, id, pricing)
+  await parts.prices.setWorkspacePrice(model, id, pricing)
 }
