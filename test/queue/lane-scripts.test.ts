@@ -420,6 +420,12 @@ describe('batch places in Redis', () => {
     for (const id of ['batch a.2 w', 'batch a.3 w', 'batch a.4 w']) await leave(id)
     await run('limits', 'a', ...limitValues({ ...limits, batch: { ...limits.batch, maxShare: 0 } }))
     assert.deepEqual(await batch('batch a.5 w'), queued(now + 1))
+    await leave('batch a.5 w')
+    const reserve = { reserveConcurrent: 1, reserveTokens: 60 }
+    await run('limits', 'a', ...limitValues({ ...limits, batch: reserve }))
+    assert.deepEqual([await batch('batch a.6 w', 41), await batch('batch a.6 w', 40)], [['too_large'], admitted])
+    await leave('batch a.6 w')
+    assert.deepEqual([await batch('batch a.7 w'), await batch('batch a.8 w')], [admitted, queued(now + 2)])
   })
 
   it('that gave way to a request that leaves do so for the next one', async () => {
