@@ -385,7 +385,11 @@ for (const adapter of storeAdapters) {
         assert.deepEqual([(await runnable(39))[0], (await runnable(40))[0]], [paused, oldest])
         await store.renewRanges([range], 60)
         assert.deepEqual([(await runnable(59))[0], (await runnable(60))[0]], [paused, oldest])
-        await store.releaseRange({ ...range, claims: 9 })
+        const lost = { ...range, claims: 9 }
+        await store.renewRanges([lost], 90)
+        await store.endRange(lost)
+        assert.equal((await runnable(60))[0], oldest)
+        await store.releaseRange(lost)
         assert.equal((await runnable(59))[0], paused)
         await store.releaseRange(range)
         assert.equal((await runnable(59))[0], oldest)
@@ -603,6 +607,18 @@ for (const adapter of storeAdapters) {
             ['r-2', 'x', '{}'],
           ],
         )
+      })
+
+      it('take no more results once those of their batch are put together, except where they are done', async () => {
+        const [store] = stores
+        await store.freeClaims()
+        const batch = await batchWith('ws_1', 2)
+        const done = (await claim(store, batch, 9)) ?? assert.fail()
+        const open = (await claim(store, batch, 9)) ?? assert.fail()
+        await store.endRange(done)
+        await store.closeRanges({ ...batch, claims: 1 } as ClaimedBatch)
+        const late = [done, open].map((range) => result(range, range.firstLine, 'failed'))
+        assert.deepEqual(await store.writeResults(late, [], 9), [true, false])
       })
 
       it('are renewed while results of several are written, in any order', async () => {
