@@ -236,28 +236,21 @@ describe('a replica that joins a lane in Redis', () => {
   })
 
   it('sends its batch places with their starts and marks', async () => {
-    const places = ['batch a.1 w', 'in_flight', 10, 50, 'batch a.2 w', 'preempted', 20, 40]
-    const others = [
-      'batch a.3 w',
-      'kept',
-      30,
-      30,
-      'batch a.4 w',
-      'queued',
-      5,
-      '-7 100',
-      'batch a.5 w',
-      'queued',
-      5,
-      '-6 -1',
+    const places = [
+      ['batch a.1 w', 'in_flight', 10, 50],
+      ['batch a.2 w', 'preempted', 20, 40],
+      ['batch a.3 w', 'kept', 30, 30],
+      ['batch a.4 w', 'queued', 5, '-7 100'],
+      ['batch a.5 w', 'queued', 5, '-6 -1'],
+      ['batch a.6 w', 'in_flight', 5, 60],
     ]
-    await join('a', { changes: { maxConcurrentRequests: 3 }, places: [...places, ...others] })
-    assert.deepEqual(await figures(), [3, 60, 0, 1, 0, 3, 60, 2])
+    await join('a', { changes: { maxConcurrentRequests: 4 }, places: places.flat() })
+    assert.deepEqual(await figures(), [4, 65, 0, 1, 0, 4, 65, 2])
     assert.deepEqual((await heartbeat('a'))?.[4], ['batch a.2 w'])
     await enter('a.9 w')
     assert.deepEqual(await sent(), [], 'the place of the preempted one is enough')
     await enter('a.8 w')
-    assert.deepEqual(await sent(), ['a batch a.1 w preempted'])
+    assert.deepEqual(await sent(), ['a batch a.1 w preempted'], 'the youngest')
     now += 100
     await run('settle', 'a')
     assert.deepEqual(await sent(), ['a batch a.4 w overloaded'], 'the other one may wait as long as it takes')
