@@ -194,12 +194,15 @@ describe('a receiver that is gone', () => {
     books.now += 5000
     await delivering.sendDue()
     assert.deepEqual(sentModels(), ['a'])
+    assert.equal(await books.store.oldestUndelivered(['hook', 'other']), books.now - 5000)
+    assert.equal(await books.store.oldestUndelivered(['other']), undefined)
     receiver.answer = { status: 200 }
     const test = await alerts.test('hook')
     assert.deepEqual([test.event, test.state, test.endpoint], ['webhook.test', 'queued', 'hook'])
     await delivering.sendDue()
     assert.deepEqual(sentModels().slice(1).toSorted(), ['a', 'b', 'undefined'])
     assert.equal((await alerts.endpoints())[0]?.disabled_at, null)
+    assert.equal(await books.store.oldestUndelivered(['hook']), undefined)
   })
 })
 

@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconciliationRoute } from '../../src/ledger/reconcile/routes/reconciliation.ts'
 import { testBooks } from '../support/books.ts'
+import { askDocumented } from '../support/route-answer.ts'
 
 describe('a sum that was changed by hand', () => {
   for (const table of ['usage_hours', 'usage_days']) {
@@ -44,9 +46,21 @@ describe('a row at a price that does not apply to it', () => {
     rows.push(await books.row(two, 'm', ofTwo, books.now, { inputTokens: 100 }))
     await books.settle(rows)
     const { problems } = await reconcileLedger(books.store)
+    const wrong = rows.slice(1, 4).map(({ requestId }) => ['price_version', requestId])
     assert.deepEqual(
       problems.map(({ check, subject }) => [check, subject]),
-      rows.slice(1, 4).map(({ requestId }) => ['price_version', requestId]),
+      wrong,
     )
+    const reported: number[] = []
+    const telemetry = { reconciled: (...counted: readonly number[]) => void reported.push(...counted) }
+    const clock = { now: () => books.now, monotonic: () => 0 }
+    const route = reconciliationRoute({ store: books.store, clock, telemetry })
+    const { body } = await askDocumented([route], 'GET /admin/v1/reconcile')
+    assert.deepEqual([body.object, body.fits, body.workspaces, body.rows], ['reconciliation', false, 2, 5])
+    assert.deepEqual(
+      body.problems.map((it: { check: string; subject: string }) => [it.check, it.subject]),
+      wrong,
+    )
+    assert.deepEqual(reported, [3, books.now])
   })
 })

@@ -1,5 +1,11 @@
 export default [
   {
+    file: 'src/workspaces/accounts.ts',
+    before: 'const found = await store.keys({ ...query, before, limit: limit + 1 })',
+    after: 'const found = await store.keys({ ...query, before, limit: limit + 2 })',
+    why: 'Only reads one row more.',
+  },
+  {
     file: 'src/operate/doctor/doctor-engine-recognition.ts',
     before: "version: withFields('version', 'model_id', 'max_client_batch_size'),",
     after: "version: withFields('version', 'max_client_batch_size', 'model_id'),",
