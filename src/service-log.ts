@@ -110,7 +110,7 @@ export function onDemandEvents({ log, engineStarted, engineFailed }: Telemetry):
     lingers: (lane) =>
       log.error(
         { lane },
-        'engine was killed, and does not end; what is kept for it stays taken, and it cannot start again, until it has',
+        'engine was killed but has not ended: its memory and its port stay reserved until it does, and it cannot start again before',
       ),
     tookTooMuch(lane, { bytes, measuredBytes }) {
       const sizes = { kept: bytesText(bytes), measured: bytesText(measuredBytes ?? 0) }

@@ -263,7 +263,7 @@ function checked(prices: ModelPrices): PricesByKind {
   return lists
 }
 
-/** No list is empty: prices of nothing are listed too. */
+/** A list without prices would equal a missing one, but every list names at least one price. */
 function samePrices(one: PriceList | null, other: PriceList | null): boolean {
   const keys = new Set([...Object.keys(one ?? {}), ...Object.keys(other ?? {})]) as Set<keyof PriceList>
   return [...keys].every((key) => one?.[key] === other?.[key])
