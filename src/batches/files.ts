@@ -48,20 +48,27 @@ const MAX_SWEPT = 100
 
 export function openBatchFiles(options: BatchFilesOptions): BatchFiles {
   const { store, storage, clock, retentionDays, maxFiles, maxStoredBytes, failed } = options
+  let isClosed = false
   let sweeping: Promise<void> = Promise.resolve()
-  let stopTimer = clock.after(SWEEP_MS, sweepLater)
+  let stopTimer = clock.after(SWEEP_MS, sweepNow)
 
-  function sweepLater(): void {
-    sweeping = sweep().catch(failed)
-    stopTimer = clock.after(SWEEP_MS, sweepLater)
+  function sweepNow(): void {
+    sweeping = sweep().catch(failed).then(sweepLater)
   }
 
+  function sweepLater(): void {
+    if (!isClosed) stopTimer = clock.after(SWEEP_MS, sweepNow)
+  }
+
+  /** A file that cannot be deleted does not keep the others. While the storage is away, one report is enough. */
   async function sweep(): Promise<void> {
     const now = clock.now()
+    const failures: Error[] = []
     for (const file of await store.filesToRemove(storage.place, now, now - DAY_MS, MAX_SWEPT)) {
-      // One that cannot be deleted does not keep the others.
-      await remove(file).catch(failed)
+      if (isClosed) break
+      await remove(file).catch((error: Error) => failures.push(error))
     }
+    if (failures[0]) throw failures[0]
   }
 
   /** The bytes first: a row without bytes is removed by the next sweep, but bytes without a row would stay. */
@@ -139,6 +146,7 @@ export function openBatchFiles(options: BatchFilesOptions): BatchFiles {
       await remove(stored)
     },
     async close() {
+      isClosed = true
       stopTimer()
       await sweeping
       await storage.close()

@@ -163,25 +163,29 @@ describe('the files of batches', () => {
     assert.deepEqual([timers, calls.at(-1)], [[], 'close'])
   })
 
-  it('are swept although one of them cannot be deleted', async () => {
+  it('are swept although some of them cannot be deleted, which is reported once', async () => {
     const { calls, timers, failures } = stage(
-      { filesToRemove: async () => [{ ...row, id: 'file-stuck' }, row] },
-      { remove: async (name) => (name === 'file-stuck' ? Promise.reject(new Error('stuck')) : void calls.push(name)) },
+      { filesToRemove: async () => ['stuck-1', 'stuck-2', 'file-1'].map((id) => ({ ...row, id })) },
+      { remove: async (name) => (name === 'file-1' ? void calls.push(name) : Promise.reject(new Error(name))) },
     )
     timers[0]?.[1]()
     await new Promise(setImmediate)
-    assert.deepEqual([calls, failures], [['file-1', ['forget', 'file-1']], ['stuck']])
+    assert.deepEqual([calls, failures], [['file-1', ['forget', 'file-1']], ['stuck-1']])
   })
 
-  it('are swept to the end before they are closed', async () => {
-    const swept = Promise.withResolvers<readonly StoredFile[]>()
-    const { files, calls, timers } = stage({ filesToRemove: () => swept.promise })
-    timers[0]?.[1]()
+  it('are swept by one sweep at a time, which stops before they are closed', async () => {
+    const [found, removed] = [Promise.withResolvers<readonly StoredFile[]>(), Promise.withResolvers<void>()]
+    const { files, calls, timers } = stage({ filesToRemove: () => found.promise }, { remove: () => removed.promise })
+    const [[, ring] = assert.fail('no timer')] = timers.splice(0)
+    ring()
+    found.resolve([row, { ...row, id: 'file-2' }])
+    await new Promise(setImmediate)
+    assert.deepEqual(timers, [])
     const closing = files.close()
     await new Promise(setImmediate)
     assert.deepEqual(calls, [])
-    swept.resolve([row])
+    removed.resolve()
     await closing
-    assert.deepEqual(calls.at(-1), 'close')
+    assert.deepEqual([timers, calls], [[], [['forget', 'file-1'], 'close']])
   })
 })

@@ -122,8 +122,8 @@ export default [
   {
     name: 'batches-sweep-stops-at-the-first-failure',
     file: 'src/batches/files.ts',
-    find: 'await remove(file).catch(failed)\n    }',
-    replace: 'await remove(file)\n    }',
+    find: 'await remove(file).catch((error: Error) => failures.push(error))',
+    replace: 'await remove(file)',
     tests: ['batches/files'],
   },
 ]
