@@ -61,6 +61,16 @@ describe('the journal', () => {
     assert.deepEqual([it.writes.length, it.underWay()], [1, 0])
   })
 
+  it('writes a row that was settled while its first segment was created', async (t) => {
+    const it = bench(t)
+    const prepared = it.journal.prepare()
+    const settled = watch(it.journal.settle(row('a')))
+    assert.equal(it.writes.length, 0)
+    await prepared
+    await it.succeed()
+    assert.equal(settled.state, 'done')
+  })
+
   it('reports growth before it reports the row, so that a waiting reader can read it', async (t) => {
     const clock = handClock(t.mock.timers)
     const scripted = scriptedJournalFiles()
