@@ -194,7 +194,9 @@ function paceFigures({
   expires_at: expiry,
 }: BatchDetail): readonly (readonly [string, ComponentChildren, string?])[] {
   if (pace === null || end === null) {
-    return status === 'in_progress' && !paused ? [['Pace', '–', 'too few lines in the last minutes']] : []
+    return status === 'in_progress' && !paused
+      ? [['Pace', '–', 'too few lines in the last minutes; they wait while their models are busy']]
+      : []
   }
   const isLate = end > expiry
   return [

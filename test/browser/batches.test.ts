@@ -106,7 +106,7 @@ describe('a member', () => {
     const { page, context, go } = await stage.visitor({ phone: true, dark: true })
     await go(`/batches/${id}`)
     await page.getByText('0 of 40 lines').waitFor()
-    await page.getByText('too few lines in the last minutes').waitFor()
+    await page.getByText('too few lines in the last minutes; they wait while their models are busy').waitFor()
     const [width, shown] = await page.evaluate<[number, number]>('[document.body.scrollWidth, innerWidth]')
     assert.ok(width <= shown)
     await page.getByRole('button', { name: 'Cancel the batch' }).click()
