@@ -388,7 +388,7 @@ describe('batch places in Redis', () => {
   it('give way to a request, the youngest first and only as many as it needs, and none if all would be too few', async () => {
     await join('a', { changes: three })
     for (const number of [1, 2, 3]) assert.deepEqual(await batch(`batch a.${number} w`, 20), admitted)
-    await enter('a.4 w', 55)
+    await enter('a.4 w', 60)
     assert.deepEqual(await sent(), ['a batch a.3 w preempted'])
     await enter('a.5 w', 60)
     assert.deepEqual(await sent(), [], 'both others would not be enough')
@@ -397,7 +397,7 @@ describe('batch places in Redis', () => {
     assert.deepEqual(await sent(), ['a batch a.2 w preempted'])
     await leave('batch a.3 w')
     assert.deepEqual(await sent(), ['a a.4 w granted 0'])
-    assert.deepEqual(await figures(), [3, 95, 1, 1, 0, 2, 40, 0])
+    assert.deepEqual(await figures(), [3, 100, 1, 1, 0, 2, 40, 0])
     await leave('batch a.2 w')
     assert.deepEqual(await sent(), ['a a.6 w granted -2'])
     await leave('a.4 w')
@@ -434,6 +434,11 @@ describe('batch places in Redis', () => {
     await leave('batch a.1 w')
     for (const id of ['a.6 w', 'a.7 w']) await enter(id)
     assert.deepEqual(await sent(), ['a batch a.2 w preempted'], 'once it has left, the next one gives way')
+    await enter('a.8 w')
+    assert.deepEqual(await sent(), ['a batch a.3 w preempted'])
+    await leave('a.8 w')
+    await enter('a.9 w')
+    assert.deepEqual(await sent(), [])
   })
 
   it('whose answer has begun let no request wait beyond the depth', async () => {
