@@ -81,7 +81,7 @@ const LANE_HOLD_MS = 120_000
 /** As in deploy/prometheus/rules.yaml. */
 const SATURATED = 0.8
 const DAY_MS = 86_400_000
-export const EXPIRY_DAYS = 7
+const EXPIRY_DAYS = 7
 /** Longer than any event can be noticed again: the longest is a month of spend. */
 export const RETENTION_DAYS = 90
 

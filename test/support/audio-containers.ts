@@ -90,7 +90,7 @@ function mp4Track(track: PacketTrack, id: number, start: number, options: Mp4Opt
   return box('trak', box('tkhd', words(7, 0, 0, id, 0, 1700), Buffer.alloc(60)), ...editBoxes, media, ...trackBoxes)
 }
 
-export function sampleDescription(track: PacketTrack): Buffer {
+function sampleDescription(track: PacketTrack): Buffer {
   const entry = Buffer.alloc(28)
   entry.writeUInt16BE(1, 6)
   entry.writeUInt16BE(1, 16)

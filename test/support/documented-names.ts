@@ -11,7 +11,7 @@ interface Code {
 }
 
 /** What a document sets as code: a span, or a line of a block. It may name what is gone: `old.ts` (removed). */
-export function codeIn(text: string): readonly Code[] {
+function codeIn(text: string): readonly Code[] {
   let isBlock = false
   return text.split('\n').flatMap((content, index): readonly Code[] => {
     const line = index + 1

@@ -29,7 +29,7 @@ export interface ModelPrices extends PriceList {
 }
 
 /** The tiers of idle capacity. A size begins with a digit or is `auto`, so none of them is a kind of image. */
-export const idleTiers = ['flex', 'batch'] as const satisfies readonly ServiceTier[]
+const idleTiers = ['flex', 'batch'] as const satisfies readonly ServiceTier[]
 
 /** The tier that a kind of price is for. */
 export function tierOfKind(kind: string): ServiceTier {

@@ -46,7 +46,7 @@ function noService(dataDir: string): never {
   throw new CommandFailed(`no service is running on ${dataDir}; start it with weir serve, or name another with --data`)
 }
 
-export function enginesText(data: readonly EngineListing[], view: View): string {
+function enginesText(data: readonly EngineListing[], view: View): string {
   if (data.length === 0) return 'Weir starts no engine: none in the catalog has the key "run".'
   const columns: readonly Column<EngineListing>[] = [
     { title: 'LANE', cell: ({ lane }) => lane },

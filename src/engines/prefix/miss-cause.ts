@@ -1,7 +1,7 @@
 import type { PromptBlock, PromptBlocks } from './prompt-blocks.ts'
 
 /** Why most of a prompt was not in the cache of its engine. */
-export const missCauses = ['first_use', 'prefix_changed', 'evicted', 'moved'] as const
+const missCauses = ['first_use', 'prefix_changed', 'evicted', 'moved'] as const
 export type MissCause = (typeof missCauses)[number]
 
 /** Where a prompt begins to differ from the previous one. */

@@ -26,7 +26,7 @@ export interface PromptBlock {
 }
 
 /** The size of blocks at the beginning of a prompt. */
-export const BLOCK_CHARACTERS = 256
+const BLOCK_CHARACTERS = 256
 /** Further on, a block is at most this part of what precedes it, so that a long prompt has few blocks. */
 const SHARE_OF_PROMPT = 64
 /**

@@ -149,7 +149,7 @@ export function* chunksOf(handle: number, from: number, length: number): Generat
   }
 }
 
-export function writeAt(handle: number, bytes: Buffer, position: number): void {
+function writeAt(handle: number, bytes: Buffer, position: number): void {
   for (let done = 0; done < bytes.length;) {
     done += writeSync(handle, bytes, done, undefined, position + done)
   }

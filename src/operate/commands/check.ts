@@ -73,7 +73,7 @@ function workspacesIn({ dedicated, visibleTo = [] }: Model): readonly string[] {
   return [...visibleTo, ...dedicated.flatMap(({ workspace }) => workspace ?? [])]
 }
 
-export function checkText({ file, mistakes, warnings }: Checked, { paint }: View): string {
+function checkText({ file, mistakes, warnings }: Checked, { paint }: View): string {
   const subject = file ?? 'The configuration'
   const summary =
     mistakes.length > 0

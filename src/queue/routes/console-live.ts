@@ -26,7 +26,7 @@ export interface DownloadState {
   readonly problem: string | undefined
 }
 
-export const downloadSchema = Type.Object({
+const downloadSchema = Type.Object({
   model: Type.String(),
   received_bytes: Type.Integer(),
   total_bytes: nullable(Type.Integer()),

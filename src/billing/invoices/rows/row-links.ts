@@ -88,7 +88,7 @@ export function withRows(document: InvoiceDocument): InvoiceDocument {
   return { ...document, lines: lines.map((line, index) => ({ ...line, rows: rowsOf(index) })) }
 }
 
-export function rowsPath(number: string, line: string): string {
+function rowsPath(number: string, line: string): string {
   return `/api/v1/invoices/${number}/rows/${line}`
 }
 

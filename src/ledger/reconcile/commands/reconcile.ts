@@ -31,7 +31,7 @@ beside a running service, whose metrics then show the result.`,
   },
 }
 
-export function reconciliationText(result: Reconciliation, { paint }: View): string {
+function reconciliationText(result: Reconciliation, { paint }: View): string {
   const { workspaces, rows, invoices, amount, problems } = result
   const documents = counted(invoices, 'invoice or adjustment note', 'invoices and adjustment notes')
   const summary = `${counted(rows, 'row')} in ${counted(workspaces, 'workspace')}, ${audText(amount)}; ${documents}`
