@@ -145,7 +145,10 @@ models:
       ['usage', 'llamacpp', /usage: estimated/],
       ['stop reason', 'vllm', /^update the server/],
       ['tool stream', 'openai', /parser of tool calls/],
-      ['reasoning', 'ollama', /parser of reasoning/],
+      ['reasoning', 'openai', /parser of reasoning/],
+      ['reasoning', 'ollama', /capable of thinking/],
+      ['tools', 'ollama', /template has tools/],
+      ['tools', 'llamacpp_python', /--chat_format chatml-function-calling/],
     ] as const)
       assert.match(fixOf(question, kind) ?? '', advice, `${question} of ${kind}`)
     assert.equal(fixOf('chat', 'vllm'), undefined)
@@ -220,6 +223,20 @@ models:
     })
     const { stdout } = await examined(url, '--kind', 'infinity')
     assert.match(stdout, /^✖ embeddings: other side closed\n✖ rerank: other side closed\n\n/m)
+  })
+
+  it('names no option if there is no answer', async (t) => {
+    const { url } = await scriptedServer(t, ({ path, body }, response) => {
+      if (path !== '/v1/chat/completions' || !body.tools) return { choices: [{ message: { content: 'Hello.' } }] }
+      response.destroy()
+      return undefined
+    })
+    const { stdout } = await examined(url, '--kind', 'vllm', '--json')
+    const { findings } = JSON.parse(stdout) as { findings: { question: string }[] }
+    assert.deepEqual(
+      findings.filter(({ question }) => question === 'tools'),
+      [{ question: 'tools', state: 'no', detail: 'other side closed' }],
+    )
   })
 
   it('refuses a wrong address or kind, an unreachable server, and one that needs a key', async (t) => {

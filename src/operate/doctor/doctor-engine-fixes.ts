@@ -7,7 +7,9 @@ type Fixes = Readonly<Partial<Record<EngineKind | 'other', string>>>
 const toolParsers: Fixes = {
   vllm: 'start vLLM with --enable-auto-tool-choice --tool-call-parser hermes (the parser for Qwen; others have their own)',
   sglang: 'start SGLang with --tool-call-parser qwen25 (the parser for Qwen; others have their own)',
-  llamacpp: "start llama-server with --jinja, so that it uses the model's own template",
+  llamacpp: "start llama-server with --jinja, so that it uses the model's own template; some models know no tools",
+  llamacpp_python: 'start the server with --chat_format chatml-function-calling',
+  ollama: 'use a model whose template has tools: ollama show MODEL lists what it is capable of',
   other: "turn on the server's parser of tool calls for this model",
 }
 
@@ -18,6 +20,7 @@ const fixes: Readonly<Partial<Record<QuestionName, Fixes>>> = {
     vllm: 'start vLLM with --reasoning-parser qwen3 (or the one for this model)',
     sglang: 'start SGLang with --reasoning-parser qwen3 (or the one for this model)',
     llamacpp: 'start llama-server with --jinja --reasoning-format deepseek',
+    ollama: 'use a model that ollama show MODEL lists as capable of thinking',
     other: "turn on the server's parser of reasoning for this model",
   },
   'json schema': {

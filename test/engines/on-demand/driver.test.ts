@@ -65,6 +65,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200, isStop
     },
   })
   t.after(async () => {
+    for (const end of ends) end('the test is over')
     await engines.close()
     rmSync(dataDir, { recursive: true })
   })

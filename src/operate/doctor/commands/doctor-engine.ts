@@ -3,13 +3,7 @@ import { parseFlags, ProblemsFound, UsageError } from '../../../cli/command.ts'
 import { engineClient, QUESTION_MS, type EngineClient } from '../doctor-engine-client.ts'
 import { catalogLines } from '../doctor-engine-entry.ts'
 import { fixOf } from '../doctor-engine-fixes.ts'
-import {
-  questions,
-  questionsFor,
-  type Finding,
-  type QuestionAnswer,
-  type QuestionName,
-} from '../doctor-engine-questions.ts'
+import { questions, questionsFor, type Finding, type QuestionName } from '../doctor-engine-questions.ts'
 import {
   contextLengthIn,
   modelsIn,
@@ -106,9 +100,7 @@ async function runQuestions(client: EngineClient, kind: EngineKind, model: strin
     const isPointless = findings.some((it) => it.question === 'chat' && it.state === 'no')
     if (isPointless && question !== 'embeddings' && question !== 'rerank') continue
     progress(`asking: ${question}`)
-    const finding = await runQuestion(client, kind, model, question)
-    const fix = finding.state === 'no' ? fixOf(question, kind) : undefined
-    findings.push({ question, ...finding, ...(fix === undefined ? {} : { fix }) })
+    findings.push(await runQuestion(client, kind, model, question))
   }
   return findings
 }
@@ -118,13 +110,16 @@ async function runQuestion(
   kind: EngineKind,
   model: string,
   question: QuestionName,
-): Promise<QuestionAnswer> {
+): Promise<Finding> {
   try {
-    return await questions[question]({ client, kind, model })
+    const answer = await questions[question]({ client, kind, model })
+    const fix = answer.state === 'no' ? fixOf(question, kind) : undefined
+    return { question, ...answer, ...(fix === undefined ? {} : { fix }) }
   } catch (error) {
+    // No option changes that a server is slow or breaks off.
     const isLate = error instanceof Error && error.name === 'TimeoutError'
     const detail = isLate ? `no answer within ${QUESTION_MS / 1000} s` : (error as Error).message
-    return { state: 'no', detail }
+    return { question, state: 'no', detail }
   }
 }
 
