@@ -424,7 +424,11 @@ const localModels: readonly Part[] = [
     { part: CONTRACT, may: [], packages: [] },
     { part: `${LOCAL_MODELS}/manifest`, may: [CONTRACT, `${LOCAL_MODELS}/own-model.ts`], packages: [] },
     { part: `${LOCAL_MODELS}/own-model.ts`, may: [CONTRACT], packages: ['node:fs'] },
-    { part: `${LOCAL_MODELS}/gguf-facts.ts`, may: [CONTRACT], packages: ['node-llama-cpp'] },
+    {
+      part: `${LOCAL_MODELS}/gguf-facts.ts`,
+      may: [CONTRACT, `${LOCAL_MODELS}/own-model.ts`],
+      packages: ['node-llama-cpp'],
+    },
     { part: `${LOCAL_MODELS}/model-paths.ts`, may: [CONTRACT], packages: ['node:fs', 'node:path'] },
     {
       part: `${LOCAL_MODELS}/index.ts`,

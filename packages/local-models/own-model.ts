@@ -36,6 +36,21 @@ export function ownModel(slug: string): ManifestModel | undefined {
   }
 }
 
+/** Of all parts of a model. Throws if one of them is not there. */
+export function bytesOf(path: string): number {
+  const parts = shardsOf(path)
+  if (parts[0] !== path) throw new Error(`${path} is a part of a split model; give the first one, ${parts[0]}.`)
+  return parts.reduce((sum, part) => {
+    const found = statSync(part, { throwIfNoEntry: false })
+    if (!found)
+      throw new Error(
+        `There is no file ${part}.${parts.length > 1 ? ' All parts of a split model have to be in one folder.' : ''}`,
+      )
+    if (!found.isFile()) throw new Error(`${part} is no file. Give the path of a .gguf file.`)
+    return sum + found.size
+  }, 0)
+}
+
 /** The parts of a model that was split; llama.cpp finds the others by the name of the first. */
 function shardsOf(path: string): readonly string[] {
   const [, name, , count] = isShard.exec(path) ?? []

@@ -93,5 +93,8 @@ describe('a model that a hub lists', () => {
       })
     const absent = hubModel(`hf:${long}/${long}:${'q'.repeat(64)}`, { HF_ENDPOINT: hub.url })
     await assert.rejects(absent, { message: `${new URL(hub.url).host} answered 404`, status: 404 })
+    await assert.rejects(hubModel('hf:Acme/Tiny', { HF_ENDPOINT: 'http://127.0.0.1:9' }), {
+      message: /^The hub http:\/\/127\.0\.0\.1:9 cannot be reached \(.+\)\. HF_ENDPOINT names another one\.$/,
+    })
   })
 })

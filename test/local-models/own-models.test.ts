@@ -179,8 +179,17 @@ describe('a model of your own', () => {
     const run = async (...args: readonly string[]) =>
       (await commandLine(['models', ...args, '--data', dataOf('wrong')])).stderr
     assert.match(await run('add', '/nowhere.gguf'), /give the model a name/)
-    assert.match(await run('add', '/nowhere.gguf', '--id', 'a/b'), /There is no file \/nowhere\.gguf/)
-    assert.match(await run('add', written('no.gguf', Buffer.from('not a model')), '--id', 'a/b'), /\S/)
+    assert.match(await run('add', '--id', 'a/b'), /give the file of the model: weir models add FILE\.gguf/)
+    const parts = ['1', '2'].map((part) => written(`split-0000${part}-of-00003.gguf`, encoder))
+    for (const [path, problem] of [
+      ['/nowhere.gguf', /There is no file \/nowhere\.gguf\.$/m],
+      [folder, /is no file\. Give the path of a \.gguf file/],
+      [written('no.gguf', Buffer.from('not a model')), /no\.gguf cannot be read as a GGUF file: /],
+      [written('cut.gguf', encoder.subarray(0, encoder.length / 2)), /cut\.gguf is incomplete: there are \d+ bytes/],
+      [parts[0]!, /There is no file .*split-00003-of-00003\.gguf\. All parts of a split model/],
+      [parts[1]!, /is a part of a split model; give the first one, .*split-00001-of-00003\.gguf/],
+    ] as const)
+      assert.match(await run('add', path, '--id', 'a/b'), problem, path)
     assert.match(await run('list', '--id', 'a/b'), /--id and --context are for models of your own/)
     const file = written('named.gguf', encoder)
     assert.match(await run('add', file, '--id', 'no slash'), /id/)

@@ -56,6 +56,9 @@ are printed. "remove" takes such a model out of the catalog; its file stays.
     const config = configOf(flags)
     const files = modelFiles(config.modelsDir, { environment: config.environment })
     const runtime = runtimeFiles({ environment: config.environment })
+    if (slug === undefined && action === 'add') {
+      throw new UsageError('give the file of the model: weir models add FILE.gguf --id ORG/NAME')
+    }
     if (slug !== undefined && (action === 'add' || (action === 'pull' && slug.startsWith('hf:')))) {
       const isHub = action === 'pull'
       await withProgress(async (onProgress) => {

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { parseCatalog } from '../file.ts'
@@ -14,9 +13,7 @@ import { keepEntries, keptEntries, ownEntry } from '../../local-models/own-model
 export async function addFile(flags: Flags, config: Config, given: string): Promise<void> {
   const id = flags.text('id')
   if (id === undefined) throw new UsageError('give the model a name: weir models add FILE.gguf --id ORG/NAME')
-  const file = resolve(given)
-  if (!existsSync(file)) throw new CommandFailed(`There is no file ${file}.`)
-  await addToCatalog(flags, config, file, id)
+  await addToCatalog(flags, config, resolve(given), id)
 }
 
 /** Downloads a model of a hub, and adds it. What an interrupted download left is continued. */
@@ -59,7 +56,7 @@ async function addToCatalog(flags: Flags, config: Config, file: string, id: stri
 function contextOf(flags: Flags): number | undefined {
   const text = flags.text('context')
   if (text === undefined || /^[1-9]\d{2,6}$/.test(text)) return text === undefined ? undefined : Number(text)
-  throw new UsageError('--context must be a whole number of tokens, at least 100')
+  throw new UsageError('--context must be a whole number of tokens from 100 to 9999999')
 }
 
 /** False if it was not added by `weir models add`. The file stays. */

@@ -52,8 +52,14 @@ export async function hubModel(reference: string, environment: NodeJS.ProcessEnv
 }
 
 async function listed(repository: string, environment: NodeJS.ProcessEnv): Promise<readonly ListedFile[]> {
-  const url = `${hubAddress(environment)}/api/models/${repository}/tree/main?recursive=true`
-  const answer = await request(url, { dispatcher: dispatcherFor(), headers: hubHeaders(environment) })
+  const hub = hubAddress(environment)
+  const url = `${hub}/api/models/${repository}/tree/main?recursive=true`
+  const options = { dispatcher: dispatcherFor(), headers: hubHeaders(environment) }
+  const answer = await request(url, options).catch((error: Error) => {
+    throw new Error(`The hub ${hub} cannot be reached (${error.message}). HF_ENDPOINT names another one.`, {
+      cause: error,
+    })
+  })
   if (answer.statusCode !== 200) {
     await answer.body.dump()
     throw new HttpStatusError(answer.statusCode, url)
