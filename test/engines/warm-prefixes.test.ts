@@ -75,6 +75,23 @@ describe('the address for a prompt', () => {
     assert.equal(used.size, 1)
   })
 
+  it('depends on the whole opening once every address knows most of it, so that conversations spread', () => {
+    const state = warmPrefixes(names, CAPACITY)
+    const shared = prose(8000, 7)
+    const idle = [0, 0, 0, 0]
+    for (const index of names.keys())
+      sent(state, { ...choose(state, promptOf(shared), idle)!, index }, promptOf(shared))
+    const homes = (beginning: string): number =>
+      new Set(
+        Array.from({ length: 20 }, (_, number) => {
+          const prompt = promptOf(shared + beginning + prose(2000, number))
+          return choose(state, prompt, idle)!.index
+        }),
+      ).size
+    assert.equal(homes(prose(2000, 8)), names.length)
+    assert.equal(homes(prose(20_000, 8)), 1, 'a new prefix that is longer goes to one address')
+  })
+
   it('changes for a hot prefix before its engine has far more calls than the others', () => {
     const state = warmPrefixes(names, CAPACITY)
     const loads = [0, 0, 0, 0]

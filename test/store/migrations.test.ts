@@ -12,7 +12,7 @@ import { formatKey } from '../../src/workspaces/keys/api-key.ts'
 import { parseSignedAud } from '../../src/shared/money/money.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
 import { openStore } from '../../src/store/open.ts'
-import { readSqliteStep, sqliteSteps } from '../../src/store/sqlite/migrate.ts'
+import { migrateSqlite, readSqliteStep, sqliteSteps } from '../../src/store/sqlite/migrate.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { settleEarlierRuns } from '../support/settled-directory.ts'
 
@@ -103,6 +103,15 @@ const requestsIn = (database: DatabaseSync): unknown[] =>
     .flatMap(({ requests }) => JSON.parse(String(requests)) as unknown[])
 
 describe('the migrations', () => {
+  it('leave the schema protected', (t) => {
+    const dataDir = emptyDirectory(t)
+    const database = new DatabaseSync(join(dataDir, 'weir.db'))
+    t.after(() => database.close())
+    migrateSqlite(database, dataDir, { exclusive: true })
+    const tampering = 'PRAGMA writable_schema = ON; DELETE FROM sqlite_schema'
+    assert.throws(() => database.exec(tampering), /sqlite_master may not be modified/)
+  })
+
   it('never change once they are released', () => {
     for (const [step, expected] of Object.entries(released)) {
       assert.ok(
