@@ -154,6 +154,10 @@ describe('limits that an operator sets', () => {
     assert.equal(applied[0]?.serverless?.limitsInFile?.maxWaitMs, 120_000)
     assert.equal(limitsOf(settings.applied(applied)), 7)
     assert.deepEqual(await settings.dropReplaced(applied), [])
+    const ofBatch = { batch: { max_share: 0.5 }, flex: { max_wait_ms: 8 } }
+    const [withBatch] = settings.applied(catalog(entry({ serverless: { limits: ofBatch } })))
+    const { maxWaitMs, batch, maxFlexWaitMs } = withBatch?.serverless?.limits ?? assert.fail()
+    assert.deepEqual([maxWaitMs, batch?.maxShare, maxFlexWaitMs], [7, 0.5, 8], 'those for batch work are of the file')
     const changed = settings.applied(catalog(entry({ serverless: { limits: { max_wait_ms: 9 } } })))
     assert.equal(limitsOf(changed), 9)
     assert.deepEqual(await settings.dropReplaced(changed), ['a/b'])

@@ -6,10 +6,10 @@ import { it } from 'node:test'
 import type { OperatorLimits } from '../../src/catalog/lane-settings-store.ts'
 import { openStoreHere } from '../../src/store/open.ts'
 
-it('limits of lanes and drained addresses are kept: the last of each, until they are cleared', async (t) => {
+it('limits of lanes and drained addresses are kept: the last of each, until they are cleared, also by the next process', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-lanes-'))
   t.after(() => rmSync(dataDir, { recursive: true, force: true }))
-  const store = await openStoreHere({ dataDir, exclusive: false })
+  let store = await openStoreHere({ dataDir, exclusive: false })
   const limits = { tokenBudget: 1, maxConcurrentRequests: 2, maxQueueDepth: 3, maxWaitMs: 4 }
   const limitsInFile = { ...limits, batch: { maxShare: 0.5 } }
   const first: OperatorLimits = { lane: 'a', limits: { ...limits, maxRequestsPerWorkspace: 5 }, limitsInFile }
@@ -31,6 +31,8 @@ it('limits of lanes and drained addresses are kept: the last of each, until they
   assert.deepEqual(await store.laneSettings(), { limits: [first, other], drained })
   await store.setLaneLimits(changed)
   await store.setDrained('http://one', false)
+  await store.close()
+  store = await openStoreHere({ dataDir, exclusive: false })
   assert.deepEqual(await store.laneSettings(), { limits: [changed, other], drained: ['http://two'] })
   await store.clearLaneLimits('b')
   assert.deepEqual((await store.laneSettings()).limits, [changed])

@@ -306,7 +306,7 @@ export default [
     file: 'src/queue/routes/queues.ts',
     find: 'given ?? seen.tokensPerSecond ?? ASSUMED_TOKENS_PER_SECOND',
     replace: 'given ?? ASSUMED_TOKENS_PER_SECOND',
-    tests: ['server/admin-openapi.http', 'catalog/lane-settings.http'],
+    tests: ['queue/queue-routes'],
   },
   {
     name: 'drained-address-without-an-engine-stays',

@@ -81,6 +81,8 @@ describe('the limits of a lane, for the operator', () => {
     const cleared = await ask(routes, 'DELETE /admin/v1/queues/meta/b')
     assert.deepEqual(done, [['meta/b', laneLimits], 'meta/b'])
     assert.deepEqual([set.body, cleared.body], [before, before])
+    for (const wrong of [{ ...limits, token_budget: 0 }, { token_budget: 5 }])
+      await assert.rejects(ask(routes, 'PUT /admin/v1/queues/meta/b', { body: wrong }), { status: 400 })
     assert.deepEqual(set.recorded, [{ action: 'setLaneLimits', subject: 'meta/b', body, state: before }])
     assert.deepEqual(cleared.recorded, [{ action: 'clearLaneLimits', subject: 'meta/b', state: before }])
   })
