@@ -133,7 +133,7 @@ describe('engines on demand', { concurrency: 3 }, () => {
     }
   })
 
-  it('that a request crashes fail it the second time, and start again for the next', async () => {
+  it('that a request crashes fail it the second time, bill nothing for it, and start again for the next', async () => {
     const one = await model('on/demand')
     const weir = await startWeir({ models: [one.entry] })
     try {
@@ -144,6 +144,11 @@ describe('engines on demand', { concurrency: 3 }, () => {
       assert.equal(one.pids().filter(isAlive).length, 2, 'what the first one had started is gone')
       const { data } = (await (await weir.call('/models')).json()) as { data: { engine: { state: string } }[] }
       assert.equal(data[0]!.engine.state, 'ready')
+      const billed = (await weir.ledger()).map(({ httpStatus, amount }) => [httpStatus, amount > 0n])
+      assert.deepEqual(billed, [
+        [502, false],
+        [200, true],
+      ])
     } finally {
       await weir.stop()
     }
