@@ -42,12 +42,14 @@ async function stage(t: TestContext) {
   const state = {
     life: ['epoch-1', 0, 3, 0] as Reply | typeof HELD,
     others: undefined as Reply | typeof HELD | undefined,
+    ping: undefined as typeof HELD | undefined,
     isSilent: false,
   }
   const redis = await scriptedRedis((command) => {
     const isHeartbeat = command.name === 'evalsha' && command.values.includes('weir:{replicas}')
     if (isHeartbeat) heartbeats.push(command)
     if (state.isSilent) return HELD
+    if (command.name === 'ping') return state.ping
     return isHeartbeat ? state.life : command.name === 'evalsha' ? state.others : undefined
   })
   const follower: LinkFollower = {
@@ -175,6 +177,19 @@ describe('the link of a replica to Redis', () => {
     state.life = ['epoch-1', 0, 3, 0]
     await joined()
     assert.ok([...connections].every((it) => it.destroyed))
+  })
+
+  it('[Q1] drops its connections when only the one for messages is silent', async (t) => {
+    const { link, redis, clock, joined, advance, log, state } = await stage(t)
+    await joined()
+    state.ping = HELD
+    const connections = new Set(redis.sockets)
+    for (let beats = 1; beats <= 4; beats += 1) {
+      advance(HEARTBEAT_MS)
+      await eventually('the heartbeat is answered', () => link.proven().untilMs === clock.monotonic() + LEASE_MS)
+    }
+    await eventually('they are given up', () => [...connections].every((it) => it.destroyed))
+    assert.ok(log.includes('event lost Redis does not answer'))
   })
 
   it('[Q1] starts a new membership when the epoch changes, and keeps it otherwise', async (t) => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import fs, { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import fsPromises from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, describe, it, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { journalFiles } from '../../src/ledger/journal/journal-files-on-disk.ts'
@@ -100,6 +100,30 @@ describe('journal files on a real disk', () => {
     await write(writer, 'intent', 0, false)
     await write(writer, 'row', 6, true)
     assert.deepEqual(used, [false, true])
+  })
+
+  it('are durable with their names: a new folder in the one around it, and a new segment in the folder', async (t) => {
+    const folder = newFolder()
+    mkdirSync(dirname(folder))
+    const synced: string[] = []
+    const { fsyncSync } = fs
+    const { open } = fsPromises
+    t.mock.method(fs, 'fsyncSync', (handle: number) => {
+      synced.push(readlinkSync(`/proc/self/fd/${handle}`))
+      fsyncSync(handle)
+    })
+    t.mock.method(fsPromises, 'open', async (...args: Parameters<typeof open>) => {
+      const handle = await open(...args)
+      t.mock.method(handle, 'sync', async () => void synced.push(String(args[0])))
+      return handle
+    })
+    syncBuiltinESMExports()
+    t.after(() => restoreBuiltins(t))
+    const files = journalFiles(folder)
+    assert.deepEqual(synced.splice(0), [dirname(folder)])
+    const writer = await files.create(1)
+    t.after(() => writer.close())
+    assert.deepEqual(synced, [folder])
   })
 
   it('are never overwritten: an existing segment is not created again', async () => {

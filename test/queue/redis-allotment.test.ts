@@ -21,6 +21,7 @@ function stage() {
   }
 }
 
+const UNLIMITED = Number.MAX_SAFE_INTEGER
 const NOTHING = { requests: 0, tokens: 0 }
 
 describe('the allotment of a replica without Redis', () => {
@@ -45,6 +46,31 @@ describe('the allotment of a replica without Redis', () => {
     assert.ok(allotment.isEmpty())
     allotment.restorePromise(NOTHING)
     assert.deepEqual(allotment.promised(), NOTHING)
+  })
+
+  it('[Q1] has its part of each limit of the queue, and the whole of those that are not divided', () => {
+    const { allotment } = stage()
+    const batch = { maxShare: 0.5, preempt: true, maxQueueDepth: 7 }
+    const limits = { tokenBudget: 900, maxConcurrentRequests: 90, maxQueueDepth: 9, maxWaitMs: 60, batch }
+    const own = { maxRequestsPerWorkspace: 5, ...limits }
+    const parts = {
+      maxQueueDepth: 5,
+      batch: { maxShare: 0, preempt: true, maxQueueDepth: 4 },
+      maxWaitMs: 60,
+      maxRequestsPerWorkspace: 3,
+    }
+    assert.deepEqual(allotment.localLimits(own, 'none'), { tokenBudget: UNLIMITED, maxConcurrentRequests: 0, ...parts })
+    assert.equal(allotment.localLimits(limits, 'none').maxRequestsPerWorkspace, undefined)
+    allotment.freeze({ requests: 3, tokens: 30 })
+    assert.deepEqual(allotment.localLimits(own, 'allotment'), { tokenBudget: 50, maxConcurrentRequests: 5, ...parts })
+    assert.deepEqual(allotment.localLimits({ ...own, maxWaitMs: 0 }, 'redis'), {
+      tokenBudget: UNLIMITED,
+      maxConcurrentRequests: 0,
+      maxQueueDepth: UNLIMITED,
+      batch: { maxShare: 0, preempt: true, maxQueueDepth: UNLIMITED },
+      maxWaitMs: 1000,
+      maxRequestsPerWorkspace: undefined,
+    })
   })
 
   it('[Q1] is not restored after a silence that was longer than the lease', () => {

@@ -107,6 +107,21 @@ describe('a download that was requested with HEAD', () => {
   })
 })
 
+describe('a download whose length was announced', () => {
+  for (const [what, pieces, isCut] of [
+    ['ends after exactly this length', ['ab', 'c'], false],
+    ['is cut if it is shorter', ['ab'], true],
+    ['is cut if it is longer', ['ab', 'cd'], true],
+  ] as const) {
+    it(what, async () => {
+      let cuts = 0
+      const exchange = looseExchange('GET', {}, { cut: () => (cuts += 1) })
+      await exchange.sendStream(Readable.from(pieces), { 'Content-Length': '3' })
+      assert.deepEqual([cuts, exchange.isOver], isCut ? [1, false] : [0, true])
+    })
+  }
+})
+
 /** For tests in which no timer runs by itself. */
 async function turnsUntil(isSo: () => boolean): Promise<void> {
   for (let turn = 0; turn < 1000 && !isSo(); turn++) await nextTurn()

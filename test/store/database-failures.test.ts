@@ -197,6 +197,14 @@ describe('an error of SQLite', () => {
     assert.equal(sqlite.explainSqliteError('text', '/data').message, 'text')
   })
 
+  it('ends the attempts to replace the thread, unless it may be temporary: a full disk, a lock, or an unknown failure', () => {
+    const codes = ['DAMAGED', 'NEWER', 'REPLACED', 'DISK', 'LOCKED'].map((it) => `ERR_DATA_DIR_${it}`)
+    assert.deepEqual(
+      [...codes, undefined].map((code) => sqlite.isFinal(error('x', { code }))),
+      [true, true, true, false, false, false],
+    )
+  })
+
   it('is a permanent refusal if it is about values', () => {
     for (const properties of [
       { errcode: 18 },

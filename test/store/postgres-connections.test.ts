@@ -171,6 +171,33 @@ describe('connections to PostgreSQL', () => {
     assert.deepEqual(reported, [])
   })
 
+  it('may end in the middle of a transaction: only its caller gets the error', async (t) => {
+    const { proxy, address } = await throughProxy(t)
+    const connections = await open(t, address)
+    const cut = connections.use(async (client) => {
+      await client.query('BEGIN')
+      const asked = client.query('SELECT pg_sleep(60)')
+      proxy.cut()
+      await asked
+    })
+    await assert.rejects(cut, { code: 'ERR_DATABASE_AWAY' })
+    await eventually('it is back', () => connections.isUp())
+    assert.deepEqual(reported, ['away: ERR_DATABASE_AWAY', 'back'])
+  })
+
+  it('write durably and read one snapshot, whatever the default of the server', async (t) => {
+    const database = await openPostgres({ url: `${url}?options=-csynchronous_commit%3Doff`, connectionsMax: 1 })
+    t.after(() => database.close())
+    const settings = query(`SELECT current_setting('synchronous_commit') AS commit,
+      current_setting('transaction_isolation') AS isolation, current_setting('transaction_read_only') AS read_only`)
+    const inTransaction = (access: 'read' | 'write') =>
+      database.transact({ access, locks: [], statements: [settings, settings] })
+    const written = { commit: 'on', isolation: 'read committed', read_only: 'off' }
+    assert.deepEqual(await inTransaction('write'), [[written], [written]])
+    const read = { commit: 'off', isolation: 'repeatable read', read_only: 'on' }
+    assert.deepEqual(await inTransaction('read'), [[read], [read]])
+  })
+
   it('detect once that the server has ended while they are idle', async (t) => {
     const { proxy, address } = await throughProxy(t)
     const connections = await open(t, address, 2)

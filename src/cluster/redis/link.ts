@@ -96,6 +96,8 @@ export function openLink(options: LinkOptions): RedisLink {
   const commands = new Redis(url, { ...settings, enableAutoPipelining: true })
   const messages = new Redis(url, { ...settings, autoResubscribe: false })
   const answers = watchAnswers(clock, leaseMs / 2, () => giveUp())
+  /** Of the other connection, which may be silent alone. */
+  const pings = watchAnswers(clock, leaseMs / 2, () => giveUp())
 
   for (const connection of [commands, messages]) {
     connection.on('error', (error: NodeJS.ErrnoException) => {
@@ -128,6 +130,7 @@ export function openLink(options: LinkOptions): RedisLink {
     const wasMember = membership !== undefined
     membership = undefined
     answers.forget()
+    pings.forget()
     if (wasMember) for (const follower of followers) follower.lost()
     if (wasMember && !isClosed) events.lost(reason)
   }
@@ -178,9 +181,10 @@ export function openLink(options: LinkOptions): RedisLink {
   function heartbeat(): void {
     cancelHeartbeat = clock.after(heartbeatMs, heartbeat)
     answers.check()
+    pings.check()
     if (membership) {
       renewLease(incarnation).catch(() => {})
-      answers.expect(messages.ping()).catch(() => {})
+      pings.expect(messages.ping()).catch(() => {})
     } else void join()
     for (const follower of followers) follower.heartbeat()
   }

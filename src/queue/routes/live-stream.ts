@@ -88,8 +88,6 @@ function follow(
     for (const sample of missed) send(sample)
     cleanUp.push(feed.subscribe((sample) => void sendIfAllowed(sample), end))
     cleanUp.push(exchange.onGone(end))
-    // The stream may have ended before all clean-up functions were registered.
-    if (isEnded) for (const undo of cleanUp) undo()
   })
 }
 

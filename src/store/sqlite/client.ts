@@ -1,6 +1,7 @@
 import type { Database, DatabaseEvents } from '../database.ts'
 import { backoffMs } from '../../shared/backoff.ts'
 import { sqliteDialect } from '../fragments.ts'
+import { isFinal } from './failures.ts'
 import { lockForService, replacedDirectory, requireDatabase } from './open-database.ts'
 import { startThread, type StoreThread } from './thread.ts'
 import type { ConnectionOptions } from './connection.ts'
@@ -81,11 +82,6 @@ async function startAgain(options: ConnectionOptions, directoryId: string): Prom
   thread.close()
   await thread.ended
   throw replacedDirectory(options.dataDir)
-}
-
-/** Whether a retry is useless, for example because the directory was replaced. A full disk or a lock may be temporary. */
-function isFinal({ code = '' }: NodeJS.ErrnoException): boolean {
-  return code.startsWith('ERR_DATA_DIR_') && code !== 'ERR_DATA_DIR_DISK' && code !== 'ERR_DATA_DIR_LOCKED'
 }
 
 function pause(ms: number): Promise<void> {

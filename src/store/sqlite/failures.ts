@@ -36,3 +36,8 @@ export function damagedDirectory(dataDir: string, detail: string, cause?: unknow
     cause,
   )
 }
+
+/** Whether a retry is useless, for example because the directory was replaced. A full disk or a lock may be temporary. */
+export function isFinal({ code = '' }: NodeJS.ErrnoException): boolean {
+  return code.startsWith('ERR_DATA_DIR_') && code !== 'ERR_DATA_DIR_DISK' && code !== 'ERR_DATA_DIR_LOCKED'
+}
