@@ -86,16 +86,18 @@ describe('prices of a workspace, over the API', () => {
   it('are set and removed on record, for a model by its slug or its short id', async (t) => {
     const { call } = await stage(t)
     const pricing = { input_per_million: '0.10' }
-    const set = await call('PUT workspaces/acme/prices/test-8b', pricing)
-    assert.deepEqual([set.status, set.body], [200, { model: 'test-8b', pricing }])
-    assert.partialDeepStrictEqual(set.recorded, [{ action: 'setWorkspacePrice', state: { pricing: null } }])
-    const { body } = await call('GET workspaces/acme/prices')
     const own = { input_per_million: '0.10', output_per_million: '0.60', cached_input_per_million: '0.05' }
-    assert.deepEqual(body, { object: 'list', data: [{ model: SLUG, pricing: own }] })
-    const cleared = await call('DELETE workspaces/acme/prices/test-8b')
-    assert.deepEqual(cleared.body, { model: 'test-8b', pricing: null })
-    assert.partialDeepStrictEqual(cleared.recorded, [{ action: 'clearWorkspacePrice', state: { pricing: own } }])
-    assert.deepEqual((await call('GET workspaces/acme/prices')).body.data, [])
+    for (const model of [SLUG, 'test-8b']) {
+      const set = await call(`PUT workspaces/acme/prices/${model}`, pricing)
+      assert.deepEqual([set.status, set.body], [200, { model, pricing }])
+      assert.partialDeepStrictEqual(set.recorded, [{ action: 'setWorkspacePrice', state: { pricing: null } }])
+      const { body } = await call('GET workspaces/acme/prices')
+      assert.deepEqual(body, { object: 'list', data: [{ model: SLUG, pricing: own }] })
+      const cleared = await call(`DELETE workspaces/acme/prices/${model}`)
+      assert.deepEqual(cleared.body, { model, pricing: null })
+      assert.partialDeepStrictEqual(cleared.recorded, [{ action: 'clearWorkspacePrice', state: { pricing: own } }])
+      assert.deepEqual((await call('GET workspaces/acme/prices')).body.data, [])
+    }
     const wrong = call(`PUT workspaces/acme/prices/${SLUG}`, { input_per_million: '-1' })
     await assert.rejects(wrong, { code: 'invalid_value', param: 'input_per_million' })
     for (const method of ['PUT', 'DELETE']) {
@@ -162,6 +164,7 @@ describe('invoices, over the API', () => {
     )
     assert.equal(listed.body.data[0].email.recipient, 'books@acme.example')
     assert.equal((await call('GET invoices?state=paid')).body.data.length, 0)
+    await assert.rejects(call('GET invoices?state=late'), { code: 'invalid_value', param: 'state' })
     await assert.rejects(call('GET invoices?workspace=none'), { code: 'not_found' })
 
     const one = await call('GET invoices/INV-000001')
@@ -214,6 +217,13 @@ describe('invoices, over the API', () => {
     assert.partialDeepStrictEqual(paid.recorded, [
       { action: 'recordPayment', subject: 'INV-000001', state: { state: 'due', paid: '0.00' } },
     ])
+    for (const [wrong, code] of [
+      [{ amount: '1000.00' }, 'conflict'],
+      [{ paid_on: 'yesterday' }, 'invalid_value'],
+      [{ reference: 'a\nb' }, 'invalid_value'],
+    ] as const)
+      await assert.rejects(call(`POST ${path}`, { ...part, ...wrong }), { code })
+    await assert.rejects(call('POST invoices/INV-000009/payments', part), { code: 'not_found' })
     for (const id of ['0', '01', '2', 'x', '1x', '1234567890'])
       await assert.rejects(call(`DELETE ${path}/${id}`), { code: 'not_found' }, id)
     const back = await call(`DELETE ${path}/1`)

@@ -883,7 +883,7 @@ export default [
     file: 'src/billing/prices/routes/prices.ts',
     find: 'it.id === slug || it.aliases.includes(slug)',
     replace: 'it.id === slug',
-    tests: ['billing/workspace-price.http'],
+    tests: ['billing/billing-routes'],
   },
   {
     name: 'admin-body-not-checked',
