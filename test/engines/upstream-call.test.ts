@@ -634,7 +634,7 @@ describe('a call that needs an adapter', () => {
     assert.deepEqual([sent, addresses[0]?.inFlight], [[], 1])
     loading[0]?.answer({ lora_path: 'lora-1' })
     await settle()
-    assert.equal(String(requests[0]?.body), '{"lora_path":"lora-1","n":1}')
+    assert.deepEqual(requests[0]?.body, Buffer.from('{"lora_path":"lora-1","n":1}'))
     assert.deepEqual([codeOf(end()), addresses[0]?.inFlight], ['ended', 0])
   })
 
