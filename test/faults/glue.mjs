@@ -178,7 +178,7 @@ export default [
   {
     name: 'workers-without-the-first-one-start-again-and-again',
     file: 'src/cluster/workers/supervise.ts',
-    find: ' || (number === 1 && !hasRun && lives.length === 1)',
+    find: ' || !hasRun',
     replace: '',
     tests: ['cluster/supervise'],
   },
@@ -192,7 +192,7 @@ export default [
   {
     name: 'projector-thread-keeps-its-connections',
     file: 'src/ledger/projector-thread/worker.ts',
-    find: '    void store.close()\n',
+    find: '    void database.close()\n',
     replace: '',
     tests: ['store/postgres'],
   },

@@ -5,9 +5,11 @@ import { noBatchLoad } from '../../src/queue/batch-places.ts'
 import type { LaneStatus } from '../../src/queue/lane.ts'
 import type { Job } from '../../src/engines/job.ts'
 import type { EngineAddressState } from '../../src/engines/engine.ts'
+import { operations } from '../../src/operate/telemetry/gen-ai-metrics.ts'
 import { metricTable } from '../../src/operate/telemetry/metric-table.ts'
 import { metricsText, type MetricsFormat } from '../../src/operate/telemetry/metrics-text.ts'
 import { createTelemetry, type Telemetry } from '../../src/operate/telemetry/telemetry.ts'
+import { limitedEndpoints } from '../../src/workspaces/keys/key-limits.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { eventually } from '../support/waiting.ts'
 
@@ -197,6 +199,10 @@ describe('the metrics of a service', () => {
     for (const [name, { help, type }] of Object.entries(metricTable)) {
       assert.ok(plain.includes(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`), name)
     }
+  })
+
+  it('have the name of OpenTelemetry for the operation of each endpoint', () => {
+    assert.deepEqual(Object.keys(operations).toSorted(), limitedEndpoints.toSorted())
   })
 
   it('include those of OpenTelemetry, by its names', async (t) => {

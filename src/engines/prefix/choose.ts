@@ -53,7 +53,8 @@ export function choose(
   // A single difference may be random. One that has lasted exists because the idle address lacks the requested prefix.
   const extraCalls = Math.min(best.load - idlest.load, usualLoad(state, best) - usualLoad(state, idlest))
   let debt: Choice['debt']
-  if (idlest.depth < best.depth && extraCalls > 0) {
+  // Then the best one knows more of the prompt.
+  if (extraCalls > 0) {
     // As in the ski rental problem: by now, waiting at a busy address has cost as much as computing the prefix again.
     const key = prompt.keys[best.depth - 1]!
     const owed = (state.debts.get(key) ?? 0) + workAt(prompt, best.depth) * extraCalls

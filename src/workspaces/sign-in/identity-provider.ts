@@ -66,8 +66,8 @@ export function openIdentityProvider(settings: SignInProvider, clock: Clock): Id
           pkceCodeVerifier: verifier,
           idTokenExpected: true,
         })
-        const claims = tokens.claims()
-        if (!claims) throw new SignInFailed('refused', `${settings.name} sent no identity.`)
+        // There is one: idTokenExpected.
+        const claims = tokens.claims()!
         if (claims[settings.groupsClaim] !== undefined) return claims
         return { ...claims, ...(await userInfo(configuration, tokens.access_token, claims.sub)) }
       } catch (cause) {
@@ -95,7 +95,6 @@ function authentication(secret: string | undefined): oidc.ClientAuth {
 }
 
 function explained(cause: unknown, name: string): SignInFailed {
-  if (cause instanceof SignInFailed) return cause
   // The provider's own words: it did not let the person in, or it did not accept the code.
   if (cause instanceof oidc.AuthorizationResponseError || cause instanceof oidc.ResponseBodyError) {
     const reason = cause.error_description ?? cause.error
