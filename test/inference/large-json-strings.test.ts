@@ -47,8 +47,8 @@ describe('JSON parsed without its long strings', () => {
 
   it('may be one long string', () => {
     const json = parseWithLargeStrings(Buffer.from(JSON.stringify(long)))
-    assert.equal(json?.value, '\0' + '0')
-    assert.equal(json?.bytesOf('\0' + '0').toString(), long)
+    assert.ok(typeof json?.value === 'string' && json.value.startsWith('\0'))
+    assert.equal(json.bytesOf(json.value).toString(), long)
   })
 
   it('is undefined when the text is not JSON', () => {
