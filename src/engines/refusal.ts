@@ -170,7 +170,7 @@ function joined(sentence: string, detail: string): string {
  */
 export function refusalInStream(event: string, inputName?: string): ApiError | undefined {
   const { code } = asRecord(asRecord(JSON.parse(event))['error'])
-  const status = typeof code === 'number' && code >= 400 && code < 500 ? code : 500
+  const status = typeof code === 'number' && code >= 400 ? code : 500
   const { error, isWorthAnother } = refusalFrom(status, event, inputName)
   return isWorthAnother || error.status >= 500 ? undefined : error
 }

@@ -105,6 +105,13 @@ describe('weir batch', () => {
     assert.deepEqual(JSON.parse((await run('status', 'a/b', '--json')).stdout), failed)
   })
 
+  it('waits no longer once a batch has ended, however it ended', async (t) => {
+    for (const status of ['failed', 'expired', 'cancelled']) {
+      const { run } = await stage(t, { 'GET /batches/b': { ...ended, status } })
+      assert.equal((await run('status', 'b', '--wait')).failure?.message, `the batch is ${status}`)
+    }
+  })
+
   it('prints the answers, or the lines that failed, or writes them to a file', async (t) => {
     const { run, folder } = await stage(t, {
       'GET /batches/b': ended,

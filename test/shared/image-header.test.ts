@@ -86,6 +86,24 @@ describe('the header of an image', () => {
   })
 })
 
+describe('a jpeg of many segments', () => {
+  it('is read up to its 1000th segment', () => {
+    const empty = Buffer.from([0xff, 0xe0, 0, 2])
+    const sample = jpeg({ width: 3 })
+    for (const [segments, isRead] of [
+      [900, true],
+      [1000, false],
+    ] as const) {
+      const bytes = Buffer.concat([
+        sample.subarray(0, 2),
+        ...Array.from({ length: segments }, () => empty),
+        sample.subarray(2),
+      ])
+      assert.equal(readImageHeader(reader(bytes))?.width, isRead ? 3 : undefined)
+    }
+  })
+})
+
 describe('base64', () => {
   it('decodes piece by piece to the same bytes', () => {
     for (const length of [1, 2, 3, 49_151, 49_152, 49_153, 98_304, 200_000]) {

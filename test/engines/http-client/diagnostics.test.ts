@@ -10,6 +10,7 @@ import {
   type AnswerHandler,
   type ClientRequest,
 } from '../../../src/engines/http-client/index.ts'
+import { isTraced } from '../../../src/engines/http-client/diagnostics.ts'
 import { within } from '../../support/waiting.ts'
 
 /** What the subscribers of undici's channels use of a request. */
@@ -94,6 +95,18 @@ function send(
   const sending = client.send(post, handler)
   return within(10_000, 'the request ends', promise)
 }
+
+describe('the channels of undici', () => {
+  it('are all known: a request is traced if one of them has a subscriber', () => {
+    for (const name of requestChannels) {
+      const take = (): void => {}
+      assert.equal(isTraced(), false)
+      subscribe(name, take)
+      assert.equal(isTraced(), true, name)
+      unsubscribe(name, take)
+    }
+  })
+})
 
 describe('tracing tools', () => {
   it('see a request through the channels of undici', async (t) => {

@@ -111,4 +111,22 @@ export default [
     after: 'seconds: seconds >= MAX_SECONDS ? seconds / 1e9 : output.seconds,',
     why: 'The limit only separates seconds from nanoseconds, a billion of which make one.',
   },
+  {
+    file: 'src/shared/money/money.ts',
+    before: "return BigInt(match[1] ?? '0') * PICO_PER_AUD + BigInt((match[2] ?? '').padEnd(12, '0'))",
+    after: "return BigInt(match[1] ?? '') * PICO_PER_AUD + BigInt((match[2] ?? '').padEnd(12, '0'))",
+    why: "BigInt('') is 0, too.",
+  },
+  {
+    file: 'src/batches/poll.ts',
+    before: 'let isWoken = false',
+    after: 'let isWoken = true',
+    why: 'Work begins only when it is woken.',
+  },
+  {
+    file: 'src/local-models/supervisor.ts',
+    before: 'return { crashes: 0, retryAt: 0, gpu: true }',
+    after: 'return { crashes: 0, retryAt: 1, gpu: true }',
+    why: 'Both times have passed long ago.',
+  },
 ]

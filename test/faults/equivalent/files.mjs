@@ -19,4 +19,16 @@ export default [
     after: 'if (free <= reservedBytes(size)) end(`The disk of ${directory} is full: ${megabytes(free)} are left.`)',
     why: 'A byte more or less of a disk that other programs write to, too.',
   },
+  {
+    file: 'src/server/files/local.ts',
+    before: 'return one.length === other.length && timingSafeEqual(one, other)',
+    after: 'return one.length === other.length && timingSafeEqual(other, one)',
+    why: 'The comparison is symmetric.',
+  },
+  {
+    file: 'src/server/files/local.ts',
+    before: 'expired.push(name)',
+    after: 'expired.unshift(name)',
+    why: 'All of them are deleted, in any order.',
+  },
 ]

@@ -23,4 +23,10 @@ export default [
     after: 'const file = new DatabaseSync(fileIn(dataDir), { readOnly: true, timeout: 1 })',
     why: 'It waits a millisecond for a lock that a service holds until it ends.',
   },
+  {
+    file: 'src/store/sqlite/statement-cache.ts',
+    before: "if (kept.size > max) kept.delete(kept.keys().next().value ?? '')",
+    after: "if (kept.size > max) kept.delete(kept.keys().next().value ?? 'x')",
+    why: 'A cache that is over its limit has a first key.',
+  },
 ]
