@@ -10,15 +10,20 @@ const DAY = 86_400_000
 const START = Date.UTC(2026, 10, 18)
 
 function watching(changes: Partial<WatchParts> = {}) {
-  const state = { now: START, oldest: undefined as number | undefined, isLeased: true }
   const added: AlertEvent[] = []
   const changed: string[] = []
+  const state = {
+    now: START,
+    oldest: undefined as number | undefined,
+    isLeased: true,
+    addChange: async ({ subject, data }: AlertEvent, usual: string) => void changed.push(`${subject} ${data} ${usual}`),
+  }
   const asked: unknown[] = []
   const timers: (readonly [number, () => void])[] = []
   const watch = openWatch({
     store: {
       addEvents: async (events) => void added.push(...events),
-      addChange: async ({ subject, data }, usual) => void changed.push(`${subject} ${data} ${usual}`),
+      addChange: (event, usual) => state.addChange(event, usual),
       forgetEvents: async (before) => void asked.push(['forget', state.now - before]),
       leaseWatch: async (...lease) => (asked.push(lease), state.isLeased),
       oldestUndelivered: async (endpoints) => (asked.push(endpoints), state.oldest),
@@ -197,5 +202,24 @@ describe('a watch', () => {
       await watch.check()
     }
     assert.deepEqual(changed, ['engine http://e {"url":"http://e","lanes":["a","b"]} engine.up'])
+  })
+
+  it('reports a change with the next check if it could not be stored', async () => {
+    const failures = [new Error('the database is away')]
+    const stored: (string | null)[] = []
+    const { watch, state } = watching({
+      engines: () => [{ url: 'http://e', machine: undefined, lane: 'a', isUp: false }],
+    })
+    state.addChange = async ({ subject }) => {
+      const failure = failures.pop()
+      if (failure) throw failure
+      stored.push(subject)
+    }
+    await checked()
+    state.now += MINUTE
+    await assert.rejects(watch.check(), /the database is away/)
+    await watch.check()
+    await watch.check()
+    assert.deepEqual(stored, ['engine http://e'])
   })
 })

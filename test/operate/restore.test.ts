@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { JOURNAL_FOLDER, segmentName } from '../../src/ledger/journal/segment-names.ts'
 import { openStoreHere } from '../../src/store/open.ts'
@@ -36,6 +46,27 @@ async function backupOf(t: TestContext) {
   const file = join(folder(t), 'books.backup')
   const made = await takeBackup({ dataDir, file, force: false, now: NOW, progress() {} })
   return { file, made }
+}
+
+/** What is made durable, and what gets another name, in this order. */
+function diskSteps(t: TestContext): string[] {
+  const steps: string[] = []
+  const { fsyncSync, renameSync } = fs
+  t.mock.method(fs, 'fsyncSync', (handle: number) => {
+    steps.push(`sync ${basename(readlinkSync(`/proc/self/fd/${handle}`))}`)
+    fsyncSync(handle)
+  })
+  t.mock.method(fs, 'renameSync', (from: string, to: string) => {
+    steps.push(`rename ${basename(from)} to ${basename(to)}`)
+    renameSync(from, to)
+  })
+  // Modules that import a function by its name get the replacement too.
+  syncBuiltinESMExports()
+  t.after(() => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  })
+  return steps
 }
 
 const restore = (file: string, dataDir: string, force = false) =>
@@ -77,6 +108,27 @@ describe('a backup that is restored', () => {
     assert.equal(readFileSync(join(replaced, 'weir.db'), 'utf8'), 'other books')
     assert.ok(readdirSync(dataDir).includes('models'), 'models stay')
     assert.notEqual(readFileSync(join(dataDir, 'weir.db'), 'latin1'), 'other books')
+  })
+
+  it('is on the disk before it has its name, and is restored with the database moved away first and put back last', async (t) => {
+    const steps = diskSteps(t)
+    const { file } = await backupOf(t)
+    assert.deepEqual(steps.splice(0), [
+      'sync books.backup.part',
+      'rename books.backup.part to books.backup',
+      `sync ${basename(dirname(file))}`,
+    ])
+    const dataDir = folder(t)
+    for (const name of ['a', 'weir.db', 'weir.db-wal', 'weir.db-shm']) writeFileSync(join(dataDir, name), 'other books')
+    restore(file, dataDir, true)
+    const staged = ['weir.db', ...[...segments.keys()].map(segmentName), JOURNAL_FOLDER, 'operator-token']
+    const stage = 'restoring-2026-11-17T01-02-03-004Z'
+    assert.deepEqual(steps, [
+      ...[...staged, stage].map((name) => `sync ${name}`),
+      ...['weir.db', 'weir.db-wal', 'weir.db-shm', 'a'].map((name) => `rename ${name} to ${name}`),
+      ...[JOURNAL_FOLDER, 'operator-token', 'weir.db'].map((name) => `rename ${name} to ${name}`),
+      `sync ${basename(dataDir)}`,
+    ])
   })
 
   it('leaves the directory unchanged if it is damaged', async (t) => {

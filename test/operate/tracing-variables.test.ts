@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { it } from 'node:test'
 import { openTracing } from '../../src/operate/telemetry/tracing.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 
 /** A request that was refused, as far as traces look at it. */
 const exchange = {
@@ -15,6 +16,21 @@ const exchange = {
   notes: {},
   status: 401,
 } as unknown as Exchange
+
+it('a trace knows its row until its request is over', async () => {
+  const tracing = openTracing(
+    { url: '', sampler: 'always_on', share: 1 },
+    { version: '1', instance: 'one', engineKind: () => undefined, failed: assert.fail },
+    { export: (_spans, done) => done({ code: 0 }), shutdown: async () => {} },
+  )
+  const row = sampleRow(exchange.requestId)
+  assert.equal(tracing.settled(row), undefined, 'it has not begun')
+  tracing.begin(exchange, '/api/v1/chat/completions')
+  assert.match(tracing.settled(row) ?? '', /^[0-9a-f]{32}$/)
+  tracing.over(exchange)
+  assert.equal(tracing.settled(row), undefined)
+  await tracing.close()
+})
 
 it("OpenTelemetry's variables give the headers of the exporter and the names of the service", async (t) => {
   const server = createServer()

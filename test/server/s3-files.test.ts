@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
-import { s3Files } from '../../src/server/files/s3.ts'
+import { s3Files, storedInS3 } from '../../src/server/files/s3.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -47,6 +47,36 @@ describe('a bucket', () => {
     taken.open()
     await storing
     assert.equal(bucket.failures.length, 2)
+  })
+})
+
+describe('answers of a bucket', () => {
+  it('are read whatever they have, so that their connections are free again', async (t) => {
+    let answers = 0
+    const server = createServer((request, response) => {
+      // More than the system keeps for a reader.
+      request.resume().on('end', () => response.end(Buffer.alloc(16 * 1024 * 1024), () => (answers += 1)))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const images = s3Files({ ...settings, endpoint }, systemClock)
+    const stored = storedInS3({ ...settings, endpoint }, systemClock)
+    t.after(() => {
+      // The files wait for answers that they do not read.
+      void Promise.all([images.close(), stored.close()])
+      server.closeAllConnections()
+      server.close()
+    })
+    const content = { length: 1, read: async (into: Buffer) => into.write('x') }
+    const calls = [
+      () => images.put(Buffer.from('picture'), 'image/jpeg'),
+      () => stored.write('a', content),
+      () => stored.remove('a'),
+    ]
+    for (const [index, call] of calls.entries()) {
+      await call()
+      await eventually('the answer has been read', () => answers === index + 1)
+    }
   })
 })
 

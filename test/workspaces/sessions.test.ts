@@ -223,6 +223,23 @@ describe('a session of a person', () => {
     }
   })
 
+  it('moves; that of a link or a key stays in its workspace', async (t) => {
+    const { books, clock, changes } = await stage(t)
+    const accounts = await openAccounts(books.store, clock, changes)
+    await accounts.createWorkspace('acme')
+    await accounts.createWorkspace('other')
+    const sessions = workspaceSessions(accounts, openSessions(books.store, clock, changes))
+    const { key } = await accounts.createKey('acme')
+    const { secret } = await sessions.issueLink('acme')
+    for (const opened of [await sessions.signInWithLink(secret, '::1'), await sessions.signInWithKey(key, '::1')]) {
+      assert.ok(opened)
+      const signedIn = await sessions.find(opened.token)
+      assert.ok(signedIn)
+      await assert.rejects(sessions.move(opened.token, signedIn, 'other'), /You have no workspace/)
+      assert.equal((await sessions.find(opened.token))?.caller.workspace.name, 'acme')
+    }
+  })
+
   it('is one of their own sessions, which they can end; those of others they cannot', async (t) => {
     const { books, clock, changes } = await stage(t)
     const accounts = await openAccounts(books.store, clock, changes)
