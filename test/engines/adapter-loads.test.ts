@@ -114,7 +114,7 @@ describe('an adapter', () => {
     assert.equal(adapterLoading('openai'), undefined)
   })
 
-  it('is missing if the server says so about a call', () => {
+  it('is missing if the server refuses a call for lack of it', () => {
     for (const [kind, status, body, isMissing] of [
       ['vllm', 404, 'The model `lora-1` does not exist.', true],
       ['vllm', 400, 'The model `lora-1` does not exist.', false],

@@ -84,7 +84,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200, isStop
     saw: (text: string) => eventually(text, () => seen.includes(text)),
     status: (lane = 'a/b') => engines.list().find((it) => it.lane === lane) ?? assert.fail(),
     order: (order: EngineOrder) => engines.order('a/b', order),
-    /** An engine of the catalog, whose server answers each call when the test says so. */
+    /** An engine of the catalog, whose server ends each call with `finish`. */
     async add(changes: Partial<EngineRun> = {}, lane = 'a/b') {
       const port = changes.port ?? (await freePort())
       const run: EngineRun = {
