@@ -74,9 +74,6 @@ export interface BatchStatus {
   readonly queueDepth: number
 }
 
-/** The load of a lane without batch places. */
-export const noBatchLoad: BatchStatus = Object.freeze({ inFlightRequests: 0, committedTokens: 0, queueDepth: 0 })
-
 export interface BatchPlace<T> extends WaitingPlace<T> {
   readonly cost: number
   /** Of a batch place in flight. Preempted: its engine call is being aborted, and its charge stays until it leaves. */

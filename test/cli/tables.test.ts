@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { modelsText } from '../../src/catalog/commands/models.ts'
 import { ownPricesText } from '../../src/billing/prices/commands/prices.ts'
-import { plainView } from '../../src/cli/terminal/view.ts'
 import { usageTable } from '../../src/billing/usage/commands/usage.ts'
 import { workspaceText } from '../../src/workspaces/commands/workspaces.ts'
+import { plainView } from '../support/terminal.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 
 /** What a person sees on a terminal of 80 columns. */

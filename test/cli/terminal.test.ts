@@ -6,8 +6,9 @@ import { bytesText } from '../../src/shared/bytes-text.ts'
 import { openScreen } from '../../src/cli/terminal/screen.ts'
 import { renderFields, renderTable, shorten, type Column } from '../../src/cli/terminal/table.ts'
 import { dayText, minuteText, secondText } from '../../src/cli/terminal/times.ts'
-import { plainView, viewOn } from '../../src/cli/terminal/view.ts'
+import { viewOn } from '../../src/cli/terminal/view.ts'
 import { noUsage } from '../../src/billing/rating/rating.ts'
+import { plainView } from '../support/terminal.ts'
 
 interface Fruit {
   readonly name: string

@@ -10,7 +10,7 @@ import {
   type ProbeAnswer,
 } from '../../src/operate/doctor/doctor-engine-recognition.ts'
 import { keysText } from '../../src/workspaces/keys/commands/keys.ts'
-import { plainView } from '../../src/cli/terminal/view.ts'
+import { plainView } from '../support/terminal.ts'
 
 const look = (json: unknown, changes: Partial<ProbeAnswer> = {}): ProbeAnswer => ({
   status: 200,

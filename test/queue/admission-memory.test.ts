@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, it, type TestContext } from 'node:test'
 import { memoryAdmission } from '../../src/queue/memory.ts'
 import { Entry } from '../../src/queue/lane-adapter.ts'
-import { noBatchLoad } from '../../src/queue/batch-places.ts'
 import type { LaneLimits } from '../../src/queue/lane.ts'
 import type { Decision, Ticket } from '../../src/queue/admission.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
+import { noBatchLoad } from '../support/lane.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 1, maxQueueDepth: 100_000, maxWaitMs: 500 }

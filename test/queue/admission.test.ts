@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { noBatchLoad } from '../../src/queue/batch-places.ts'
 import { openLane, Place } from '../../src/queue/lane.ts'
 import type { LaneLimits } from '../../src/queue/lane.ts'
+import { noBatchLoad } from '../support/lane.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 2, maxQueueDepth: 3, maxWaitMs: 500 }
 

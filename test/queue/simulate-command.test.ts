@@ -5,7 +5,7 @@ import { UsageError } from '../../src/cli/command.ts'
 import type { Replay, TimedArrivals } from '../../src/queue/commands/recorded-load.ts'
 import { readOptions } from '../../src/queue/commands/simulate-options.ts'
 import { simulation } from '../../src/queue/commands/simulate.ts'
-import { plainView } from '../../src/cli/terminal/view.ts'
+import { plainView } from '../support/terminal.ts'
 
 async function run(args: string, readRecorded: (replay: Replay) => Promise<TimedArrivals> = noLedger) {
   const { data, text } = await simulation(readOptions(args.split(' ')), readRecorded)

@@ -2,6 +2,9 @@ import { messageTokens, sumOf, textTokens } from '../../src/shared/tokens/token-
 import { eventually } from './waiting.ts'
 import type { TestWeir } from './weir.ts'
 
+/** The load of a lane without batch places. */
+export const noBatchLoad = { inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }
+
 /** A model's queue as GET /queue/status shows it. */
 export interface LaneView {
   readonly object: string

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { View } from '../../src/cli/terminal/view.ts'
 import { collect } from './cli.ts'
 
 /** `script` runs a command on a terminal of its own. It is part of every Linux distribution. */
@@ -47,3 +48,6 @@ export function plain(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/\u001B\[[0-9;]*[A-Za-z]|\r/g, '')
 }
+
+/** Without colours. */
+export const plainView = (width: number): View => ({ paint: (_tone, text) => text, width })

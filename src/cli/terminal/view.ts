@@ -19,7 +19,3 @@ export function viewOn(stream: NodeJS.WriteStream): View {
     width: stream.isTTY ? Math.max(NARROWEST, stream.columns || 80) : Infinity,
   }
 }
-
-export function plainView(width: number): View {
-  return { paint: (_tone, text) => text, width }
-}

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
 import { laneKeys, laneScripts, limitValues } from '../../../src/queue/redis/lane-scripts.ts'
-import { noBatchLoad } from '../../../src/queue/batch-places.ts'
 import type { LaneDecision, LaneStatus } from '../../../src/queue/lane.ts'
 import { luaBeside } from '../../../src/cluster/redis/script.ts'
+import { noBatchLoad } from '../../support/lane.ts'
 import type { Request } from './witness.ts'
 import type { OpenLane, SimulatedLane } from './world.ts'
 
