@@ -240,14 +240,15 @@ function isNote(node, textOf) {
   return node.kind === SyntaxKind.ExpressionStatement && /^(\w+\.)*log(ger)?\??\.(debug|info)\(/.test(textOf(node))
 }
 
-/** Examples and descriptions of the API, help texts, and the cause of an error, which only the log shows. */
+/** Examples and descriptions of the API, help texts, titles of columns, and the cause of an error, which only the log shows. */
 function isForPeople({ kind, name, parent }) {
   return (
     (kind === SyntaxKind.ObjectLiteralExpression && /^(jsonResponse|spreadSchema)$/.test(parent.expression?.text)) ||
     (kind === SyntaxKind.ShorthandPropertyAssignment && name.text === 'cause') ||
     ((kind === SyntaxKind.VariableDeclaration || kind === SyntaxKind.FunctionDeclaration) &&
       /(Example|^HELP|[hH]elp)$/.test(name.text ?? '')) ||
-    (kind === SyntaxKind.PropertyAssignment && /^(description|summary|examples?|help|cause)$/.test(name.text ?? ''))
+    (kind === SyntaxKind.PropertyAssignment &&
+      /^(description|summary|examples?|help|cause|title)$/.test(name.text ?? ''))
   )
 }
 

@@ -256,8 +256,8 @@ export default [
   {
     name: 'redis-silence-is-noticed-after-the-whole-lease',
     file: 'src/cluster/redis/link.ts',
-    find: 'watchAnswers(clock, leaseMs / 2,',
-    replace: 'watchAnswers(clock, leaseMs,',
+    find: 'answers = watchAnswers(clock, leaseMs / 2,',
+    replace: 'answers = watchAnswers(clock, leaseMs,',
     tests: ['cluster/redis-link'],
   },
   {
