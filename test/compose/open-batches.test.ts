@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { syncBuiltinESMExports } from 'node:module'
 import { describe, it, type TestContext } from 'node:test'
 import { Readable } from 'node:stream'
 import type { Batch, BatchStore, WrittenResult } from '../../src/batches/batch-store.ts'
@@ -22,6 +23,12 @@ describe('the runner of batches', () => {
   /** Runs a line whose model is refused with this error. */
   async function run(t: TestContext, error: ApiError, journal?: { readonly owner: string }) {
     const clock = handClock(t.mock.timers)
+    // Pauses are timers of node:timers/promises.
+    syncBuiltinESMExports()
+    t.after(() => {
+      t.mock.timers.reset()
+      syncBuiltinESMExports()
+    })
     const opened = new AsyncDisposableStack()
     const seen = { freed: 0, results: [] as WrittenResult[], asked: [] as unknown[] }
     const free = [range]
@@ -91,11 +98,15 @@ describe('the runner of batches', () => {
     }
   })
 
-  it('does not wait for a line that would be tried again later when the service stops', async (t) => {
-    const { seen, opened } = await run(t, new ApiError('service_unavailable', 'busy'))
-    await opened.disposeAsync()
-    assert.deepEqual([seen.results, seen.asked.at(-1)], [[], 'release'])
-  })
+  it(
+    'does not wait for a line that would be tried again later when the service stops',
+    { timeout: 10_000 },
+    async (t) => {
+      const { seen, opened } = await run(t, new ApiError('service_unavailable', 'busy'))
+      await opened.disposeAsync()
+      assert.deepEqual([seen.results, seen.asked.at(-1)], [[], 'release'])
+    },
+  )
 })
 
 describe('a batch', () => {
