@@ -55,8 +55,9 @@ export async function openCatalogInForce(parts: CatalogInForceParts): Promise<Ca
   })
 
   function warn(models: readonly Model[]): void {
-    for (const { lane, limits } of models.flatMap(deploymentsOf)) {
-      if (limits.maxWaitMs > CLIENT_PATIENCE_MS) {
+    for (const { lane, limits, engine } of models.flatMap(deploymentsOf)) {
+      // By default, requests wait as long as their engine may take to start.
+      if (limits.maxWaitMs > Math.max(CLIENT_PATIENCE_MS, engine?.run?.startTimeoutMs ?? 0)) {
         log.warn(
           { lane, max_wait_ms: limits.maxWaitMs },
           'max_wait_ms is above 240 s; many clients give up after 300 s',

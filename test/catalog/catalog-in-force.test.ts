@@ -25,12 +25,12 @@ const catalogOf = (maxWaitMs: number, concurrent = 4, engine: object = {}): read
   )
 
 describe('a catalog that comes into force', () => {
-  async function stage(maxWaitMs: number) {
+  async function stage(maxWaitMs: number, engine = {}) {
     const happened: string[] = []
     const changes = memoryChanges()
     let concurrent = 4
     const parts = {
-      source: { file: undefined, read: () => catalogOf(maxWaitMs) },
+      source: { file: undefined, read: () => catalogOf(maxWaitMs, 4, engine) },
       lanes: {
         dropReplaced: async () => ['meta/a'],
         reload: async () => void happened.push('lanes read'),
@@ -65,9 +65,13 @@ describe('a catalog that comes into force', () => {
     ])
   })
 
-  it('warns about a maximum wait that is longer than clients wait', async () => {
+  it('warns about a maximum wait that is longer than clients wait and the engine may take to start', async () => {
     const { happened } = await stage(240_001)
     assert.equal(happened.at(-1), 'warned of 240001')
+    const started = { urls: null, run: { command: ['serve'], port: 8101, start_timeout_ms: 300_000 } }
+    const warnings = async (maxWaitMs: number): Promise<readonly string[]> =>
+      (await stage(maxWaitMs, started)).happened.filter((it) => it.startsWith('warned'))
+    assert.deepEqual([await warnings(300_000), await warnings(300_001)], [[], ['warned of 300001']])
   })
 
   it('is refused with workers if it has an engine that Weir starts', async () => {
