@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { it } from 'node:test'
+import { ExportResultCode } from '@opentelemetry/core'
 import { openTracing } from '../../src/operate/telemetry/tracing.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
@@ -21,7 +22,7 @@ it('a trace knows its row until its request is over', async () => {
   const tracing = openTracing(
     { url: '', sampler: 'always_on', share: 1 },
     { version: '1', instance: 'one', engineKind: () => undefined, failed: assert.fail },
-    { export: (_spans, done) => done({ code: 0 }), shutdown: async () => {} },
+    { export: (_spans, done) => done({ code: ExportResultCode.SUCCESS }), shutdown: async () => {} },
   )
   const row = sampleRow(exchange.requestId)
   assert.equal(tracing.settled(row), undefined, 'it has not begun')
