@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { openCoordination } from '../../src/open-coordination.ts'
+import { scripts } from '../../src/queue/redis/lane-scripts.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
+import { scriptedRedis, type Reply } from '../support/scripted-redis.ts'
+import { eventually } from '../support/waiting.ts'
 
 describe('a service without other replicas', () => {
   it('lists itself with its load, and drains when its name is given', async () => {
@@ -49,5 +52,29 @@ describe('a service without other replicas', () => {
     assert.deepEqual(events, ['drain'])
     for (const ticket of tickets) ticket.leave()
     await parts.close()
+  })
+})
+
+describe('a replica that closes', () => {
+  it('leaves its lanes before it gives up its lease', async (t) => {
+    const answers = new Map<string | undefined, Reply>([
+      [scripts.join.sha, 0],
+      [scripts.heartbeat.sha, ['0', '0', 1, [], []]],
+    ])
+    const redis = await scriptedRedis(({ name, values }) => {
+      if (name !== 'evalsha') return undefined
+      return values.includes('weir:{replicas}') ? ['epoch-1', 0, 1, 0] : (answers.get(values[0]) ?? [])
+    })
+    t.after(() => redis.close())
+    const own = { version: '1', ledger: () => ({ journalBytes: 0, journalLagMs: 0 }), isDraining: () => false }
+    const events = { joined() {}, lost() {}, drainRequested() {}, unreached() {} }
+    const { admission, coordination, close } = await openCoordination(redis.url, systemClock, own, events)
+    t.after(close)
+    const limits = { tokenBudget: 30, maxConcurrentRequests: 2, maxQueueDepth: 5, maxWaitMs: 1000 }
+    admission.setLanes(new Map([['a', limits]]))
+    await eventually('it has joined', () => coordination.state() === 'joined')
+    await close()
+    const left = redis.received.findIndex(({ values }) => values[0] === scripts.part.sha)
+    assert.ok(left > 0 && left < redis.received.findIndex(({ name }) => name === 'zrem'))
   })
 })

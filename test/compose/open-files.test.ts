@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import fsPromises from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -16,7 +18,7 @@ import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
 const MINUTE_MS = 60_000
 const local: FilesConfig = { kind: 'local', publicUrl: undefined, linkTtlSeconds: 60, maxBytes: 1e6 }
 
-function stage(t: TestContext, links: FilesConfig | undefined) {
+function stage(t: TestContext, links: FilesConfig | undefined, maxSpoolBytes = 10) {
   const folder = mkdtempSync(join(tmpdir(), 'weir-open-files-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const [dataDir, sharedDir] = [join(folder, 'worker-2'), join(folder, 'shared')]
@@ -38,7 +40,7 @@ function stage(t: TestContext, links: FilesConfig | undefined) {
       sharedDir,
       processes: 2,
       files: () => links,
-      audio: { maxSpoolBytes: 10 },
+      audio: { maxSpoolBytes },
       batches: { maxFiles: 3, maxStoredBytes: 7, retentionDays: 2 },
     },
     telemetry: { log: { warn: ({ reason }: { reason: string }) => void seen.push(reason) } },
@@ -82,6 +84,22 @@ describe('files without links to images', () => {
     await it.opened.disposeAsync()
     assert.deepEqual([it.seen.at(-1), it.sweeps.size], ['the store is away', 0])
   })
+})
+
+it('the uploads of a workspace have less than half of the disk where two processes share it', async (t) => {
+  t.mock.method(fsPromises, 'statfs', async () => ({ blocks: 4000, bavail: 2000, bsize: 1 }))
+  syncBuiltinESMExports()
+  t.after(() => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  })
+  const { spool, opened } = stage(t, undefined, 10_000)
+  const upload = await spool.open('ws')
+  // A quarter of the disk stays free, and each process allows 29 % of the other 1000 bytes.
+  await assert.rejects(upload.append([Buffer.alloc(293)]), /its share of the disk/)
+  await upload.append([Buffer.alloc(292)])
+  await upload.close()
+  await opened.disposeAsync()
 })
 
 describe('images on disk', () => {

@@ -162,6 +162,8 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       assert.deepEqual(await other.disabledEndpoints(), [{ ...place, disabledAt: at + 1 }])
       assert.equal(await store.claimDelivery(place, at, at + 1), undefined)
       assert.ok(await store.claimDelivery({ ...place, url: 'http://new' }, at, at + 1))
+      await store.disableEndpoint({ ...place, url: 'http://new' }, at + 2)
+      assert.equal(await store.claimDelivery({ ...place, url: 'http://new' }, at + 2, at + 3), undefined)
       await store.enableEndpoint('gone')
       assert.ok(await store.claimDelivery(place, at + 1, at + 2))
     })

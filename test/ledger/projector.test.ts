@@ -197,6 +197,13 @@ describe('the projector', () => {
     clock.advance(500)
     await succeed()
     assert.deepEqual(projector.status(), { bytes: 0, lagMs: 0, isFailing: false })
+    projector.add(span(2, 30, 40))
+    clock.advance(200)
+    projector.add(span(2, 40, 50))
+    clock.advance(300)
+    await succeed()
+    clock.advance(50)
+    assert.deepEqual(projector.status(), { bytes: 10, lagMs: 50, isFailing: false }, 'since others were applied')
   })
 
   it('applies nothing after it was closed', async (t) => {

@@ -197,6 +197,14 @@ describe('the socket for commands', () => {
     assert.ok(!existsSync(dirname(service.socket)))
   })
 
+  it('leaves nothing behind either if the service ends before its note is there', async (t) => {
+    const dataDir = join(emptyFolder(t), 'x'.repeat(150))
+    mkdirSync(dataDir)
+    const { socket, stop } = await run(t, dataDir)
+    await stop()
+    assert.ok(!existsSync(dirname(socket)))
+  })
+
   it('replaces the socket that a killed service left behind, wherever it was', async (t) => {
     const dataDir = emptyFolder(t)
     const elsewhere = mkdtempSync(join(tmpdir(), 'weir-'))

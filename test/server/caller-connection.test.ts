@@ -443,7 +443,8 @@ describe('bytes that are not a request', () => {
       )
       const [{ head, body } = { head: '', body: '' }] = answers
       assert.equal((JSON.parse(body) as { error: { code: string } }).error.code, code)
-      for (const line of ['X-Ours: yes', 'Content-Type: application/json', 'Connection: close']) {
+      const retry = status === 408 ? 'Retry-After: 1' : 'X-Should-Retry: false'
+      for (const line of ['X-Ours: yes', 'Content-Type: application/json', 'Connection: close', retry]) {
         assert.ok(head.split('\r\n').includes(line), `${line} is not in ${head}`)
       }
       assert.match(head, /\r\nX-Request-Id: \S+\r\n/)

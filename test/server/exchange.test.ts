@@ -107,19 +107,27 @@ describe('a download that was requested with HEAD', () => {
   })
 })
 
-describe('a download whose length was announced', () => {
-  for (const [what, pieces, isCut] of [
-    ['ends after exactly this length', ['ab', 'c'], false],
-    ['is cut if it is shorter', ['ab'], true],
-    ['is cut if it is longer', ['ab', 'cd'], true],
-  ] as const) {
-    it(what, async () => {
-      let cuts = 0
-      const exchange = looseExchange('GET', {}, { cut: () => (cuts += 1) })
-      await exchange.sendStream(Readable.from(pieces), { 'Content-Length': '3' })
-      assert.deepEqual([cuts, exchange.isOver], isCut ? [1, false] : [0, true])
-    })
+it('a download that waits for its reader again and again has one listener for its end at a time', async (t) => {
+  const response: ScriptedResponse = { write: () => false }
+  const exchange = looseExchange('GET', response)
+  const listening: number[] = []
+  let listeners = 0
+  const onGone = exchange.onGone.bind(exchange)
+  t.mock.method(exchange, 'onGone', (listener: () => void) => {
+    listening.push((listeners += 1))
+    const remove = onGone(listener)
+    return () => {
+      listeners -= 1
+      remove()
+    }
+  })
+  const sent = exchange.sendStream(Readable.from(['a', 'b', 'c']), {})
+  for (const piece of [1, 2, 3]) {
+    await turnsUntil(() => listening.length === piece)
+    response.drained?.()
   }
+  await sent
+  assert.deepEqual([listening, listeners], [[1, 1, 1], 0])
 })
 
 /** For tests in which no timer runs by itself. */

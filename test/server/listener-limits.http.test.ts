@@ -20,7 +20,7 @@ async function stage(t: TestContext, answer: Application['answer']) {
     t.mock.timers.reset()
     await listener.close(0)
   })
-  return Object.assign(client, { listener })
+  return client
 }
 
 async function until(what: string, isSo: () => boolean): Promise<void> {
@@ -34,32 +34,6 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
 async function turns(): Promise<void> {
   for (let count = 0; count < 50; count++) await turn()
 }
-
-describe('a listener that closes', () => {
-  for (const [closeMs, lastMs] of [
-    [10_000, 10_000],
-    [200, 1000],
-  ] as const) {
-    it(`leaves callers ${lastMs} ms to take the end of their answers if it has ${closeMs} ms`, async (t) => {
-      const client = await stage(t, async (exchange) =>
-        exchange.send(200, 'text/plain', Buffer.alloc(32 * 1024 * 1024)),
-      )
-      client.socket.pause()
-      client.send(REQUEST)
-      await until('the answer is on its way', () => client.listener.requestCount() === 1)
-      await turns()
-      t.mock.method(performance, 'now', () => 0)
-      let isOver = false
-      const closing = client.listener.close(closeMs).then(() => (isOver = true))
-      await turns()
-      t.mock.timers.tick(lastMs - 1)
-      await turns()
-      assert.equal(isOver, false)
-      t.mock.timers.tick(1)
-      await closing
-    })
-  }
-})
 
 describe('a listener', () => {
   it('disconnects a caller that reads nothing of its answer for a minute', async (t) => {

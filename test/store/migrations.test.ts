@@ -14,6 +14,7 @@ import { parseMonth } from '../../src/shared/money/sydney-time.ts'
 import { openStore } from '../../src/store/open.ts'
 import { migrateSqlite, readSqliteStep, sqliteSteps } from '../../src/store/sqlite/migrate.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 import { settleEarlierRuns } from '../support/settled-directory.ts'
 
 /** Databases out there have taken these steps as they are. */
@@ -184,6 +185,9 @@ describe('a data directory of schema 1', () => {
     assert.equal(before.get('ledger')?.length, 37)
     const store = await openStore({ dataDir, exclusive: true })
     const open = await store.earlierIntents()
+    // Its row is set aside, so it must not also be settled at nothing.
+    await store.setAside(sampleRow(open[0]!.requestId), 'a mistake', 1)
+    assert.deepEqual(await store.earlierIntents(), open.slice(1))
     await store.close()
 
     const after = look(dataDir, contentOf)

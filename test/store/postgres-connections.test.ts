@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { Pool, type PoolClient } from 'pg'
-import { query, readRows } from '../../src/store/database.ts'
+import { query, readRows, type Statement } from '../../src/store/database.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
 import { openConnections, type Connections } from '../../src/store/postgres/connections.ts'
+import { lockCall } from '../../src/store/postgres/locks.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { tcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -183,6 +184,20 @@ describe('connections to PostgreSQL', () => {
     await assert.rejects(cut, { code: 'ERR_DATABASE_AWAY' })
     await eventually('it is back', () => connections.isUp())
     assert.deepEqual(reported, ['away: ERR_DATABASE_AWAY', 'back'])
+  })
+
+  it('have no transaction open after they waited too long for a lock', async (t) => {
+    const database = await openPostgres({ url, connectionsMax: 1 })
+    t.after(() => database.close())
+    const transact = (...statements: Statement[]) => database.transact({ access: 'write', locks: ['keys'], statements })
+    await transact(query("SELECT set_config('lock_timeout', '1', false)"))
+    const other = await open(t)
+    await other.use(async (client) => {
+      await client.query(`BEGIN; ${lockCall('keys')}`)
+      await assert.rejects(transact(), /lock timeout/)
+      await client.query('ROLLBACK')
+    })
+    await transact()
   })
 
   it('write durably and read one snapshot, whatever the default of the server', async (t) => {

@@ -327,6 +327,22 @@ describe('PostgreSQL behind the store', () => {
       assert.deepEqual([{ ...summed }, await next()], [{ position: 2n }, [3n, 1n, 1n]])
     })
 
+    it('ends with a closed database of another name, which has everything without a log beside it', async (t) => {
+      const from = mkdtempSync(join(tmpdir(), 'weir-move-'))
+      t.after(() => rmSync(from, { recursive: true, force: true }))
+      const old = await openStore({ dataDir: from, exclusive: false })
+      await old.addRows([sampleRow('a')])
+      await old.close()
+      const move = await openMove(from, await server.createDatabase())
+      t.after(() => move.close())
+      await move.copy(() => {})
+      await move.finish(1)
+      assert.deepEqual(
+        readdirSync(from).filter((name) => name.startsWith('weir.db')),
+        ['weir.db.moved'],
+      )
+    })
+
     it('is refused if a table has another number of rows afterwards', async (t) => {
       const from = mkdtempSync(join(tmpdir(), 'weir-move-'))
       t.after(() => rmSync(from, { recursive: true, force: true }))

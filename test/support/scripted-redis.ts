@@ -29,7 +29,7 @@ export async function scriptedRedis(answer: (command: ReceivedCommand) => Reply 
         const command = { name: name.toLowerCase(), values, socket }
         received.push(command)
         const given = answer(command)
-        if (given !== HELD) socket.write(encoded(given ?? usual(command)))
+        if (given !== HELD) socket.write(given === undefined ? usual(command) : encoded(given))
       }
     })
   })
@@ -75,11 +75,11 @@ function takeCommand(text: string): { readonly words: readonly string[]; readonl
   return { words, length: at }
 }
 
-function usual({ name, values }: ReceivedCommand): Reply {
-  if (name === 'info') return 'redis_version:7.0.0\r\nrun_id:server-1\r\nloading:0\r\n'
-  if (name === 'ping') return ['pong', '']
-  if (name === 'subscribe') return ['subscribe', values[0] ?? '', 1]
-  return 'OK'
+function usual({ name, values }: ReceivedCommand): string {
+  if (name === 'info') return encoded('redis_version:7.0.0\r\nrun_id:server-1\r\nloading:0\r\n')
+  if (name === 'ping') return encoded(['pong', ''])
+  if (name === 'subscribe') return values.map((channel, index) => encoded(['subscribe', channel, index + 1])).join('')
+  return encoded('OK')
 }
 
 function encoded(reply: Reply): string {

@@ -189,6 +189,19 @@ describe('an engine on demand', () => {
     assert.deepEqual([status().lastLines, status().state], [[], 'ready'])
   })
 
+  it('that has crashed does not start again once the service has closed its engines', async (t) => {
+    const { engines, add, saw, ends, alarms } = stage(t)
+    const { call } = await add()
+    void call()
+    await saw('a/b is called')
+    ends('ended with exit code 3')
+    await saw('a/b failed: ended with exit code 3')
+    void call()
+    assert.equal(alarms.size, 1)
+    await engines.close()
+    assert.equal(alarms.size, 0)
+  })
+
   it('that does not answer in time is ended, and its calls fail with the reason', async (t) => {
     const { add, saw, advance } = stage(t, { answers: () => 503 })
     const { call } = await add({ startTimeoutMs: 4600 })
