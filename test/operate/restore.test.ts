@@ -18,6 +18,7 @@ import { openStoreHere } from '../../src/store/open.ts'
 import { takeBackup } from '../../src/operate/backup/backup.ts'
 import { restoreBackup } from '../../src/operate/backup/restore.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { openFiles } from '../support/open-files.ts'
 
 const NOW = Date.UTC(2026, 10, 17, 1, 2, 3, 4)
 /** More than one piece of a copy, and none of them alike. */
@@ -129,6 +130,12 @@ describe('a backup that is restored', () => {
       ...[JOURNAL_FOLDER, 'operator-token', 'weir.db'].map((name) => `rename ${name} to ${name}`),
       `sync ${basename(dataDir)}`,
     ])
+  })
+
+  it('leaves no file open, and neither does making it', async (t) => {
+    const { file } = await backupOf(t)
+    restore(file, folder(t))
+    assert.equal(openFiles(join(tmpdir(), 'weir-restore-')), 0)
   })
 
   it('leaves the directory unchanged if it is damaged', async (t) => {

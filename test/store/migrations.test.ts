@@ -174,6 +174,8 @@ describe('the migrations', () => {
     database.close()
     await assert.rejects(openStore({ dataDir, exclusive: true }), { code: 'ERR_DATA_DIR_NEWER' })
     assert.equal(versionOf(dataDir), 99)
+    // Nothing of the failed start is left.
+    takeServiceLock(dataDir).close()
   })
 })
 

@@ -7,6 +7,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
 import { Client } from 'pg'
 import { command, query, readRows } from '../../src/store/database.ts'
+import { openBookkeeping } from '../../src/bookkeeping.ts'
+import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { projectorThread } from '../../src/ledger/projector-thread/thread.ts'
 import { withoutPassword } from '../../src/shared/address-without-password.ts'
 import { openMove } from '../../src/store/move.ts'
@@ -372,6 +375,27 @@ describe('PostgreSQL behind the store', () => {
       })
       takeServiceLock(from).close()
     })
+  })
+
+  it('has a journal with another owner after each start, and the position of the one before until all of that is delivered', async (t) => {
+    const databaseUrl = await server.createDatabase()
+    const dataDir = mkdtempSync(join(tmpdir(), 'weir-journal-'))
+    t.after(() => rmSync(dataDir, { recursive: true, force: true }))
+    const database = await open(databaseUrl)
+    const positions = async () =>
+      (await readRows(database, 'SELECT owner FROM journal_positions')).map(({ owner }) => owner)
+    const telemetry = createTelemetry('silent', '1', { write() {}, flush: async () => {} })
+    const config = { dataDir, databaseUrl, maxJournalBytes: 2 ** 20, waitFor: 'journal' } as const
+    const start = () => openBookkeeping(config, systemClock, telemetry, () => {})
+    const first = await start()
+    await first.ledger.settle(sampleRow('a'))
+    await first.close()
+    assert.deepEqual(await positions(), [first.journal?.owner])
+    const second = await start()
+    t.after(() => second.close())
+    assert.equal(second.journal?.predecessor, first.journal?.owner)
+    assert.notEqual(second.journal?.owner, first.journal?.owner)
+    assert.deepEqual(await positions(), [])
   })
 
   it('reports when it is unreachable and when it is back, and refuses at once meanwhile', async () => {
