@@ -21,7 +21,8 @@ function stage(
 ) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-files-'))
   t.after(() => rmSync(dataDir, { recursive: true }))
-  const time = { ms: Date.now() }
+  // Files expire at whole seconds.
+  const time = { ms: Math.floor(Date.now() / 1000) * 1000 }
   const clock = { now: () => time.ms, monotonic: () => time.ms }
   const options = { dataDir, publicUrl: () => 'http://weir.test/', linkTtlSeconds: 60, maxBytes: MIB, ...changes }
   const start = (): FileStore => {
