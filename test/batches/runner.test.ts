@@ -8,7 +8,7 @@ import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { ApiError } from '../../src/shared/errors.ts'
 import { chatLine } from '../support/batch-lines.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
-import { gate } from '../support/waiting.ts'
+import { gate, within } from '../support/waiting.ts'
 
 /** The runner over a scripted store and engine. The test advances the clock, and every line of a file is alike. */
 
@@ -119,7 +119,7 @@ function stage(t: TestContext, { ranges, batches = [], store, file, read, ...par
     const closed = runner.close()
     await settled()
     clock.advance(60_000)
-    await closed
+    await within(10_000, 'the runner closes', closed)
   })
   return { clock, asked, seen, free, over, runner }
 }
@@ -535,7 +535,7 @@ describe('a runner that closes', () => {
     await settled()
     assert.deepEqual(asked, ['claim one'])
     clock.advance(3000)
-    await closed
+    await within(10_000, 'the runner closes', closed)
     assert.deepEqual(asked, ['claim one', 'release one'])
   })
 })
