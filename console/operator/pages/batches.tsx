@@ -16,7 +16,8 @@ export function BatchesPage() {
         load={(query, signal) => api('listBatches', { query, signal })}
         others={[{ title: 'Workspace', cell: ({ workspace }) => <WorkspaceLink of={workspace} /> }]}
       >
-        Members submit them in their console, through the API, or with <code>weir batch submit</code>.
+        Members submit them in their console, through the API, or with a command.
+        <code>npx weir batch submit FILE</code>
       </BatchTable>
     </>
   )
