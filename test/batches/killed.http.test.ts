@@ -2,13 +2,14 @@ import { describe, it } from 'node:test'
 import { sdkOf, submit } from '../support/batches.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { checkBatch, linesToKill, meteredEngine, untilHeld } from '../support/killed-batches.ts'
+import { runLength } from '../support/long-run.ts'
 import { startPostgres } from '../support/postgres-server.ts'
 import { startRedis } from '../support/redis-server.ts'
 import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
 import { eventually } from '../support/waiting.ts'
 import { weirProcess } from '../support/weir-process.ts'
 
-const KILLS = 2
+const KILLS = runLength(1, 2)
 /** How many lines are answered before the next kill. */
 const LINES_PER_KILL = 50
 const lines = linesToKill(150)

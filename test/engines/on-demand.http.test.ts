@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { enginesOf, orderEngineOf } from '../../src/operate/running-service.ts'
+import { inLongRun } from '../support/long-run.ts'
 import { folder, isAlive, model, reached, removeNotes, say, stateOf } from '../support/on-demand-stage.ts'
 import { eventually } from '../support/waiting.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
@@ -25,6 +26,7 @@ async function memoryOf(weir: TestWeir, lane: string): Promise<Memory> {
 }
 
 // Side by side, because most of them wait for engines to start or end.
+/** Some only in the long run: on-demand/driver.test.ts has them with processes that the test plays. */
 describe('engines on demand', { concurrency: 3 }, () => {
   after(removeNotes)
 
@@ -97,7 +99,7 @@ describe('engines on demand', { concurrency: 3 }, () => {
     }
   })
 
-  it('that are not ready in time are ended', async () => {
+  it('that are not ready in time are ended', inLongRun, async () => {
     const one = await model('on/demand', { start_timeout_ms: 1000 }, { HOLD_READY: '1', IGNORE_SIGTERM: '1' })
     const weir = await startWeir({ models: [one.entry] })
     try {
@@ -110,7 +112,7 @@ describe('engines on demand', { concurrency: 3 }, () => {
     }
   })
 
-  it('do not start on a port that another program has', async () => {
+  it('do not start on a port that another program has', inLongRun, async () => {
     const one = await model('on/demand')
     const other = createServer().listen(one.entry.serverless.engine.run.port, '127.0.0.1')
     await once(other, 'listening')
@@ -154,7 +156,7 @@ describe('engines on demand', { concurrency: 3 }, () => {
     }
   })
 
-  it('end when they have been idle, and start again', async () => {
+  it('end when they have been idle, and start again', inLongRun, async () => {
     const one = await model('on/demand', { stop_after_idle_ms: 1000 })
     const weir = await startWeir({ models: [one.entry] })
     try {
@@ -244,7 +246,7 @@ describe('engines on demand', { concurrency: 3 }, () => {
     }
   })
 
-  it('follow the catalog: a changed engine replaces the old one, and a removed one ends', async () => {
+  it('follow the catalog: a changed engine replaces the old one, and a removed one ends', inLongRun, async () => {
     const one = await model('on/demand')
     const weir = await startWeir({ models: [one.entry] })
     try {

@@ -511,7 +511,7 @@ describe('the journal', () => {
     const database = openDatabase(t, weir)
     const usage = await locked(database, async () => {
       for (const stream of [false, true, false]) {
-        const response = await within(5000, 'an answer', weir.chat({ stream }))
+        const response = await within(BUSY_MACHINE_MS, 'an answer', weir.chat({ stream }))
         assert.match(await response.text(), /\[DONE\]|"chat\.completion"/)
       }
       const asked = weir.call('/usage')
