@@ -82,7 +82,7 @@ describe('files, with the SDK of OpenAI', () => {
     assert.match(await response.text(), /Missing required parameter: 'file'/)
   })
 
-  it('expire when their caller says so, and after the retention at the latest', async (t) => {
+  it('expire at the time that the upload names, or after the retention if that is earlier', async (t) => {
     const { weir } = await chatStage(t, { config: { batches: { retention_days: 2 } } })
     const client = new OpenAI({ apiKey: weir.key, baseURL: weir.base, maxRetries: 0 })
     const file = await toFile(Buffer.from(LINES), 'a')

@@ -1,38 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import type { AlarmClock } from '../../src/shared/clock.ts'
 import { openLink, reconnectMs, type LinkFollower } from '../../src/cluster/redis/link.ts'
 import { script } from '../../src/cluster/redis/script.ts'
 import { HELD, scriptedRedis, type ReceivedCommand, type Reply } from '../support/scripted-redis.ts'
 import { eventually } from '../support/waiting.ts'
 import { turn } from '../support/hand-clock.ts'
+import { manualClock } from '../support/manual-clock.ts'
 
 const [LEASE_MS, HEARTBEAT_MS] = [1000, 200]
 const ours = script("return 'ours'")
 const later = script("return 'later'")
-
-/** A clock whose timers ring when the test lets time pass. */
-function manualClock() {
-  let nowMs = 10_000
-  const alarms = new Set<{ readonly atMs: number; ring(): void }>()
-  const clock: AlarmClock = {
-    now: () => nowMs,
-    monotonic: () => nowMs,
-    after(ms, ring) {
-      const alarm = { atMs: nowMs + ms, ring }
-      alarms.add(alarm)
-      return () => alarms.delete(alarm)
-    },
-  }
-  return {
-    clock,
-    alarms,
-    advance(ms: number): void {
-      nowMs += ms
-      for (const alarm of alarms) if (alarm.atMs <= nowMs && alarms.delete(alarm)) alarm.ring()
-    },
-  }
-}
 
 /** A replica's link to a Redis that the test plays. `life` answers its heartbeats. */
 async function stage(t: TestContext) {

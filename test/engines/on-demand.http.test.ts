@@ -26,7 +26,7 @@ async function memoryOf(weir: TestWeir, lane: string): Promise<Memory> {
 }
 
 // Side by side, because most of them wait for engines to start or end.
-/** Some only in the long run: on-demand/driver.test.ts has them with processes that the test plays. */
+// The long run has some more; npm test has the same in on-demand/driver.test.ts, with processes that the test plays.
 describe('engines on demand', { concurrency: 3 }, () => {
   after(removeNotes)
 

@@ -418,7 +418,7 @@ export default [
   {
     name: 'spending-held-twice-after-settling',
     file: 'src/workspaces/spend-limits/memory.ts',
-    find: 'for (const { id, spending } of holders) add(spending.held, id, -own)',
+    find: 'if (add(spending.held, id, -own) === 0n) spending.held.delete(id)',
     replace: '',
     tests: ['workspaces/spend-limit.http'],
   },

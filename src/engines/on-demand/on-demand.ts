@@ -11,10 +11,11 @@ import { memoryFigures, takesTooMuch, type MemoryFigure, type MemoryFigures } fr
 import { memoryOf } from './memory-use.ts'
 import { takePort } from './port.ts'
 import { endLeftovers, recordPath } from './process-record.ts'
-import { ScheduledCall, usualRules, type Effect, type RunState } from './decisions.ts'
-import { openScheduler, type EngineStatus } from './scheduler.ts'
+import { ScheduledCall, usualRules, type Effect } from './decisions.ts'
+import { openScheduler } from './scheduler.ts'
 import { environmentOf, needsOf, settingsOf, withPort } from './run-settings.ts'
-import { startTimes, type StartTimes } from './start-times.ts'
+import { startTimes } from './start-times.ts'
+import { statusOfUnit, wakingOf, type OnDemandStatus } from './status.ts'
 
 /** Engines that Weir starts when they are asked for: the scheduler decides, and this carries it out. */
 export interface OnDemandEngines {
@@ -28,29 +29,6 @@ export interface OnDemandEngines {
 
 export const engineOrders = ['start', 'stop', 'sleep', 'wake', 'pin', 'unpin'] as const
 export type EngineOrder = (typeof engineOrders)[number]
-
-export interface OnDemandStatus {
-  readonly lane: string
-  readonly state: RunState
-  readonly waiting: number
-  readonly running: number
-  readonly isPinned: boolean
-  readonly canSleep: boolean
-  readonly device: string | undefined
-  readonly deviceBytes: number | undefined
-  /** What it takes of its device now. */
-  readonly bytes: number
-  /** undefined: it has no device. */
-  readonly memory: MemoryFigure | undefined
-  /** How long the latest starts took. */
-  readonly startsMs: readonly number[]
-  /** When it is expected to be ready, from now; undefined: unknown, or it need not start. */
-  readonly readyInMs: number | undefined
-  /** Why it last failed. */
-  readonly problem: string | undefined
-  /** What it printed last before it failed. */
-  readonly lastLines: readonly string[]
-}
 
 export interface OnDemandEvents {
   started(lane: string, ms: number): void
@@ -361,40 +339,6 @@ async function hasEnded({ process }: Unit): Promise<boolean> {
   giveUp.abort()
   return isOver
 }
-
-function statusOfUnit(
-  { lane, description, lastLines }: Unit,
-  status: EngineStatus,
-  times: StartTimes,
-  figures: MemoryFigures,
-  nowMs: number,
-): OnDemandStatus {
-  const { run } = description
-  const isWaking = status.state === 'asleep' || status.state === 'waking'
-  const expectedMs = times.expectedMs(isWaking ? wakingOf(lane) : lane)
-  const isStarting = status.state === 'starting' || status.state === 'waking'
-  const passedMs = isStarting ? nowMs - status.sinceMs : 0
-  return {
-    lane,
-    state: status.state,
-    waiting: status.waiting,
-    running: status.running,
-    isPinned: status.isPinned,
-    canSleep: run.sleep !== undefined,
-    device: run.device?.name,
-    deviceBytes: run.device?.bytes,
-    bytes: (run.device && status.held.get(run.device.name)) ?? 0,
-    memory: figures.of(lane, run),
-    startsMs: times.of(lane),
-    readyInMs:
-      expectedMs === undefined || status.state === 'ready' ? undefined : Math.max(0, Math.round(expectedMs - passedMs)),
-    problem: status.problem,
-    lastLines,
-  }
-}
-
-/** The name for its wake times: no lane has a space before its slash. */
-const wakingOf = (lane: string): string => `waking ${lane}`
 
 function fileName(lane: string): string {
   return lane.replaceAll('/', '--')

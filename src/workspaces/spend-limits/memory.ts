@@ -263,7 +263,8 @@ export async function memorySpending(
         settle(amount, settledAt = clock.now()) {
           if (!open) return
           open = false
-          for (const { id, spending } of holders) add(spending.held, id, -own)
+          // Keys and workspaces come and go, so only those with running requests are kept.
+          for (const { id, spending } of holders) if (add(spending.held, id, -own) === 0n) spending.held.delete(id)
           countWorkspace(workspace, amount, settledAt)
           if (!key) return
           // Also in accounts for limits that were set while the request ran.
@@ -292,6 +293,9 @@ export async function memorySpending(
   }
 }
 
-function add(amounts: Map<string, PicoAud>, id: string, amount: PicoAud): void {
-  amounts.set(id, (amounts.get(id) ?? 0n) + amount)
+/** Returns the new amount. */
+function add(amounts: Map<string, PicoAud>, id: string, amount: PicoAud): PicoAud {
+  const sum = (amounts.get(id) ?? 0n) + amount
+  amounts.set(id, sum)
+  return sum
 }

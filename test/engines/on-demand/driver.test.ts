@@ -12,15 +12,16 @@ import { memoryOf } from '../../../src/engines/on-demand/memory-use.ts'
 import { onDemandEngines, type EngineOrder } from '../../../src/engines/on-demand/on-demand.ts'
 import { takePort } from '../../../src/engines/on-demand/port.ts'
 import { signalGroup } from '../../../src/engines/on-demand/process-group.ts'
+import { engineRun } from '../../support/engine-run.ts'
 import { freePort } from '../../support/free-port.ts'
+import { manualClock } from '../../support/manual-clock.ts'
 import { eventually } from '../../support/waiting.ts'
 
 /** Engines that start when they are needed. Their processes are servers of the test, and it moves the clock. */
 
 function stage(t: TestContext, { group = -1, answers = (): number => 200, isStoppedAtOnce = true } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-driver-'))
-  let nowMs = 1000
-  const alarms = new Set<{ readonly atMs: number; ring(): void }>()
+  const { clock, alarms, advance } = manualClock()
   /** What happened, and the requests that the servers got. */
   const seen: string[] = []
   const programs: EngineProgram[] = []
@@ -29,15 +30,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200, isStop
   const engines = onDemandEngines({
     dataDir,
     environment: { HOME: '/home', WEIR_ADMIN_TOKEN: 'secret' },
-    clock: {
-      now: () => nowMs,
-      monotonic: () => nowMs,
-      after(ms, ring) {
-        const alarm = { atMs: nowMs + ms, ring }
-        alarms.add(alarm)
-        return () => alarms.delete(alarm)
-      },
-    },
+    clock,
     events: {
       started: (lane, ms) => void seen.push(`${lane} started in ${ms} ms`),
       failed: (lane, reason, lines) => void seen.push(`${lane} failed: ${[reason, ...lines].join('; ')}`),
@@ -75,10 +68,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200, isStop
     alarms,
     seen,
     programs,
-    advance(ms: number): void {
-      nowMs += ms
-      for (const alarm of alarms) if (alarm.atMs <= nowMs && alarms.delete(alarm)) alarm.ring()
-    },
+    advance,
     ends: (reason: string) => ends.at(-1)?.(reason),
     lingers: () => lingering.resolve(),
     saw: (text: string) => eventually(text, () => seen.includes(text)),
@@ -87,21 +77,13 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200, isStop
     /** An engine of the catalog, whose server ends each call with `finish`. */
     async add(changes: Partial<EngineRun> = {}, lane = 'a/b') {
       const port = changes.port ?? (await freePort())
-      const run: EngineRun = {
+      const run = engineRun({
         command: ['serve', '${PORT}'],
         env: { ADDRESS: ':${PORT}' },
         port,
         readyPath: '/health',
-        startTimeoutMs: 5000,
-        stopAfterIdleMs: undefined,
-        device: undefined,
-        bytes: undefined,
-        group: undefined,
-        isPinned: false,
-        isPreloaded: false,
-        sleep: undefined,
         ...changes,
-      }
+      })
       const done: (() => void)[] = []
       const upstream = {
         run() {

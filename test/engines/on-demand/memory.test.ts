@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import type { EngineRun } from '../../../src/catalog/model.ts'
 import { memoryFigures, takesTooMuch } from '../../../src/engines/on-demand/memory-figures.ts'
 import { gpuMemory, memoryOf } from '../../../src/engines/on-demand/memory-use.ts'
+import { engineRun } from '../../support/engine-run.ts'
 import { eventually } from '../../support/waiting.ts'
 
 const MEBIBYTE = 2 ** 20
@@ -19,21 +20,8 @@ describe('what an engine takes of its device', () => {
   })
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-  const run = (changes: Partial<EngineRun>): EngineRun => ({
-    command: ['serve'],
-    env: {},
-    port: 8101,
-    readyPath: undefined,
-    startTimeoutMs: 1000,
-    stopAfterIdleMs: undefined,
-    device: { name: 'gpu0', bytes: 1000 },
-    bytes: undefined,
-    group: undefined,
-    isPinned: false,
-    isPreloaded: false,
-    sleep: undefined,
-    ...changes,
-  })
+  const run = (changes: Partial<EngineRun>): EngineRun =>
+    engineRun({ device: { name: 'gpu0', bytes: 1000 }, ...changes })
 
   it('is all of it until it is measured, then the most that was measured, also after a restart', () => {
     const path = join(folder, 'memory.json')
