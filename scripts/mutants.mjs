@@ -45,6 +45,12 @@ const METHODS = {
   trimEnd: 'trimStart',
   setImmediate: 'queueMicrotask',
 }
+/** A call that ends something: an event, a connection, a wait, a hold on something that is limited. */
+const RELEASE =
+  /\b(close|end|release|abort|clear|remove|delete|off|destroy|stop|unref|f?sync|rm|unlink|rename|disconnect|cancel|forget|drain|leave|kill|discard|drop|unsubscribe|rollback|free|flush|reset|invalidate)[A-Za-z]*\(/i
+/** Properties that bound something, and headers. */
+const LIMIT_OR_HEADER =
+  /^(max(?!Length|imum|Items|Properties)[A-Z]\w*|signal|flags?|headers|\w*(Timeout|timeout|deadline|Deadline)|[\w-]+-[\w-]+)$/
 const SQL = /\b(SELECT|INSERT|UPDATE|DELETE|WHERE|ORDER BY|LIMIT|CREATE)\b/
 const SQL_RULES = [
   [/ < /g, ' <= '],
@@ -305,14 +311,17 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
     case SyntaxKind.NumericLiteral: {
       if (isNeverUsed(node, textOf)) break
       const value = Number(textOf(node).replaceAll('_', ''))
-      // A timer that is a millisecond late, or a buffer that is a byte longer, is no fault.
+      const setting = settingOf(node)
+      const kind = setting ? 'limit' : 'constant'
+      // A timer that is a little late, or a buffer that is a byte longer, is no fault.
       // An order is not more than after: `one < other ? -1 : 1`.
       const isOrder = [node.parent, node.parent.parent].some(
         (it) => it?.kind === SyntaxKind.ConditionalExpression && textOf(it).endsWith('? -1 : 1'),
       )
-      if (value < 100 && !isOrder) replace('constant', node, String(value + 1))
-      if (value > 1) replace('constant', node, String(value * 1000))
-      if (value === 1) replace('constant', node, '0')
+      if (value < 100 && !isOrder && !/_(MS|SECONDS|MINUTES|HOURS|DAYS)$/.test(setting))
+        replace(kind, node, String(value + 1))
+      if (value > 1) replace(kind, node, String(value * 1000))
+      if (value === 1) replace(kind, node, '0')
       break
     }
     case SyntaxKind.BigIntLiteral:
@@ -341,8 +350,11 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
     case SyntaxKind.ConditionalExpression:
       replace('condition', node.condition, `!(${textOf(node.condition)})`)
       break
+    case SyntaxKind.Block:
+      swapStatements(node.statements, { add, textOf, sourceFile })
+      break
     case SyntaxKind.ExpressionStatement:
-      replace('statement', node, ';')
+      replace(RELEASE.test(textOf(node)) ? 'release' : 'statement', node, ';')
       break
     case SyntaxKind.ThrowStatement:
     case SyntaxKind.BreakStatement:
@@ -368,7 +380,8 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
         if (isForPeople(property)) continue
         const isLast = property === node.properties.at(-1)
         const comma = isLast ? '' : ','
-        add('property', property.getStart(sourceFile), property.end + comma.length, '')
+        const kind = LIMIT_OR_HEADER.test(property.name?.text ?? '') ? 'limit' : 'property'
+        add(kind, property.getStart(sourceFile), property.end + comma.length, '')
       }
       break
     default:
@@ -405,6 +418,29 @@ function mutateText(node, { add, replace, textOf, start }) {
     if (text.length === 2) replace('constant', node, "'x'")
     else if (!/\s/.test(text)) replace('constant', node, "''")
   }
+}
+
+/** The constant of a module, named in capitals, that holds the number: `TRIES_MAX`. */
+function settingOf({ parent }) {
+  let node = parent
+  while (node && !isFunction(node) && node.kind !== SyntaxKind.VariableDeclaration) node = node.parent
+  const name = node?.kind === SyntaxKind.VariableDeclaration ? node.name.text : undefined
+  return name && /^[A-Z][A-Z_\d]+$/.test(name) ? name : undefined
+}
+
+/** What waits and the statement beside it in the other order: sent before it is stored, stored before it is checked. */
+function swapStatements(statements, { add, textOf, sourceFile }) {
+  for (const [index, statement] of statements.entries()) {
+    const next = statements[index + 1]
+    if (next === undefined || ![statement, next].some((it) => isAwaited(it))) continue
+    if (![statement, next].every(({ kind }) => kind === SyntaxKind.ExpressionStatement)) continue
+    const between = textOf({ getStart: () => statement.end, end: next.getStart(sourceFile) })
+    add('order', statement.getStart(sourceFile), next.end, textOf(next) + between + textOf(statement))
+  }
+}
+
+function isAwaited({ expression }) {
+  return expression?.kind === SyntaxKind.AwaitExpression
 }
 
 function sqlEdits(text, start) {

@@ -25,6 +25,10 @@ place. A mutant is killed when a test fails. Mutants that the type checker or th
 
   --folder FOLDER …    below src/ or packages/; each gets a row of its own (default: every one)
   --file FILE …        only these source files
+  --kind KIND …        only changes of this kind: release (a call that ends something is missing), order (two statements
+                       are swapped, of which one waits), limit (a constant of a module, a bound, a header), block,
+                       statement, property, await, condition, constant, operator, operand, method, arguments, sql
+                       or lua
   --sample N           at most N mutants for each folder (default: 30; 0 means all)
   --seed N             chooses another sample (default: 1)
   --jobs N             tests at the same time, each in a copy of its own (default: the number of cores)
@@ -59,6 +63,7 @@ const { values: options } = parseArgs({
   options: {
     folder: { type: 'string', multiple: true },
     file: { type: 'string', multiple: true },
+    kind: { type: 'string', multiple: true },
     sample: { type: 'string', default: '30' },
     seed: { type: 'string', default: '1' },
     jobs: { type: 'string', default: String(availableParallelism()) },
@@ -120,6 +125,7 @@ function chosenMutants() {
   const counts = new Map()
   const taken = []
   for (const mutant of mutants) {
+    if (options.kind && !options.kind.includes(mutant.kind)) continue
     const row = rowOf(mutant.file)
     const count = counts.get(row) ?? 0
     if (count >= sampleMax || (options.only && !options.only.includes(mutant.id)) || !compiles(mutant)) continue

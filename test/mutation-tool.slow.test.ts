@@ -49,6 +49,12 @@ describe('the mutants of scripts/mutate.mjs', () => {
     ])
   })
 
+  it('swap what waits and what stands beside it, and nothing else', (t) => {
+    const body = changesOf(t, 'async function run() { await store(); send(); count() }')
+    assert.ok(body.includes('async function run() { send(); await store(); count() }'))
+    assert.ok(!body.includes('async function run() { await store(); count(); send() }'))
+  })
+
   it('leave the cause of an error alone, and examples', (t) => {
     assert.deepEqual(changesOf(t, 'throw new Error(message, { cause, code })'), [
       ';',
