@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { Client } from 'pg'
+import { stageConfig } from '../support/chat-stage.ts'
 import { leftAfterStop } from '../support/clean-stop.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
-import { modelEntry } from '../support/weir.ts'
 
 describe('a replica that has stopped', () => {
   let postgres: PostgresServer
@@ -25,7 +25,9 @@ describe('a replica that has stopped', () => {
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const database = await postgres.createDatabase()
-    const config = { models: [modelEntry([`${engine.url}/v1`])], coordination: redis.url, files: { kind: 'local' } }
+    // A new group waits for five seconds before it admits requests.
+    const limits = { max_wait_ms: 60_000 }
+    const config = stageConfig([engine.url], { limits, config: { coordination: redis.url, files: { kind: 'local' } } })
     const environment = { ENGINE_KEY: 'x', WEIR_DATABASE_URL: database }
     const use = `[await chat('meta/test-8b'), await chat('meta/test-8b', { stream: true })]`
     const left = await leftAfterStop(t, folder, config, { use, environment })
@@ -41,11 +43,11 @@ describe('a replica that has stopped', () => {
     try {
       const replicas = await client.hkeys('weir:{replicas}')
       const lane = await client.hkeys('weir:{meta/test-8b}:lane')
-      const settings = ['epoch', 'limits', 'per_workspace', 'batch_limits', 'figures']
+      const settings = new Set(['epoch', 'limits', 'per_workspace', 'batch_limits', 'figures'])
       return {
         clients: String(await client.client('LIST')).match(/^id=/gm)?.length,
         replicas: replicas.toSorted(),
-        requests: lane.filter((it) => !settings.includes(it)),
+        requests: lane.filter((it) => !settings.has(it)),
       }
     } finally {
       client.disconnect()
