@@ -69,10 +69,7 @@ export class Connection implements AnswerTaker {
         if (!this.#isConnected) connectFailed(place, error)
         this.#lost(socket, error)
       })
-      .once('close', () => {
-        clearTimeout(timer)
-        this.#lost(socket, new Error('the connection was closed'))
-      })
+      .once('close', () => this.#lost(socket, new Error('the connection was closed')))
     return socket
   }
 
@@ -199,7 +196,6 @@ export class Connection implements AnswerTaker {
 
   #sendAgain(): void {
     this.#socket.destroy()
-    this.#reader.stop()
     this.#isUsed = false
     this.#isConnected = false
     this.#socket = this.#connect()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, Socket, type AddressInfo, type Server } from 'node:net'
+import { createServer, Socket, type AddressInfo, type Server, type ServerOpts } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
@@ -28,9 +28,14 @@ const closeOf = (socket: Socket | undefined): Promise<void> =>
   new Promise((resolve) => socket?.once('close', () => resolve()))
 
 /** A server that is written by hand, byte by byte. `serve` gets each connection and what came on it so far. */
-async function stage(t: TestContext, serve: (socket: Socket, received: string) => void, idleTimeoutMs = 10_000) {
+async function stage(
+  t: TestContext,
+  serve: (socket: Socket, received: string) => void,
+  idleTimeoutMs = 10_000,
+  options: ServerOpts = {},
+) {
   const sockets: Socket[] = []
-  const server = createServer((socket) => {
+  const server = createServer(options, (socket) => {
     let received = ''
     sockets.push(socket)
     socket.on('error', () => {})
@@ -121,6 +126,43 @@ describe('the connections of a client', () => {
     await within(10_000, 'this side closes too', closeOf(first))
     assert.equal((await send(client)).body, 'hello')
     assert.equal(sockets.length, 2)
+    await client.close()
+  })
+
+  it('are not reused from the moment in which the server closes them', async (t) => {
+    const { client, sockets } = await stage(t, answers)
+    const own = Promise.withResolvers<Socket>()
+    const first = Promise.withResolvers<void>()
+    client.send(get, { ...deaf, sending: own.resolve, ended: first.resolve, failed: first.reject })
+    await within(10_000, 'the first request ends', first.promise)
+    const events: string[] = []
+    const second = Promise.withResolvers<void>()
+    const socket = await own.promise
+    socket.once('end', () => {
+      const resending = (): void => void events.push('resending')
+      client.send(get, { ...deaf, resending, ended: second.resolve, failed: second.reject })
+    })
+    sockets[0]?.end()
+    await within(10_000, 'the second request ends', second.promise)
+    assert.deepEqual(events, [], 'it goes to a new connection')
+    await client.close()
+  })
+
+  it('are not reused after a request whose receiver gave up at the head of a whole answer', async (t) => {
+    const { client, sockets } = await stage(t, answers)
+    for (let requests = 1; requests <= 2; requests++) {
+      const error = await new Promise<Error>((resolve) => {
+        const sending = client.send(get, {
+          ...deaf,
+          head: () => sending.abort(new Error('enough')),
+          ended: () => resolve(new Error('it ended')),
+          failed: resolve,
+        })
+      })
+      assert.equal(error.message, 'enough')
+      assert.equal((await send(client)).body, 'hello')
+    }
+    assert.equal(sockets.length, 3)
     await client.close()
   })
 
@@ -539,6 +581,30 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
+  it('carry no more of a request that is resent on another connection', async (t) => {
+    const body = Buffer.alloc(32 * 1024 * 1024)
+    let reads = 0
+    const { client, sockets } = await stage(
+      t,
+      (socket) => {
+        if (++reads !== 2) return void (socket.bytesWritten === 0 && socket.write(HELLO))
+        // It will answer nothing more, and reads nothing more.
+        socket.pause()
+        socket.end()
+      },
+      10_000,
+      { allowHalfOpen: true },
+    )
+    await send(client)
+    assert.equal((await send(client, post(body))).body, 'hello')
+    const [first] = sockets
+    const closed = closeOf(first)
+    first?.resume()
+    await within(10_000, 'the first connection is closed', closed)
+    assert.ok(first && first.bytesRead < body.length, `${first?.bytesRead} bytes were sent on it`)
+    await client.close()
+  })
+
   it('can be aborted and paused while a request is resent', async (t) => {
     for (const isGivenUp of [true, false]) {
       const { serve } = dying((socket) => socket.end())
@@ -621,6 +687,22 @@ describe('the connections of a client', () => {
     await eventually('it fails', () => errors.length > 0)
     assert.deepEqual(errors, ['no connection within 5 s'])
     await within(10_000, 'the client closes', client.close())
+  })
+
+  it('last longer than the 5 s in which they had to be made', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { client, sockets } = await stage(t, () => {})
+    const outcome = Promise.withResolvers<string>()
+    client.send(get, {
+      ...deaf,
+      ended: () => outcome.resolve('ended'),
+      failed: ({ message }) => outcome.resolve(message),
+    })
+    await eventually('the request arrives', () => (sockets[0]?.bytesRead ?? 0) > 0)
+    t.mock.timers.tick(60_000)
+    sockets[0]?.write(HELLO)
+    assert.equal(await outcome.promise, 'ended')
+    await client.close()
   })
 
   it('go to the host and the port of the address, or to the usual port', (t) => {
