@@ -52,9 +52,9 @@ export function openAddress(
     isDrained: () => drained.has(url),
     activity,
     query: (path, lines, limits) => queryEngine(client, { path: pathAt({ prefix }, path), lines, ...limits }),
-    async close() {
+    close() {
       leave()
-      await client.close()
+      return client.close()
     },
   }
 }

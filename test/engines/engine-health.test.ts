@@ -125,6 +125,16 @@ describe('the probes of an engine', () => {
     assert.equal(probes.length, 4)
   })
 
+  it('do not keep the process running', async (t) => {
+    const timers = (): number => process.getActiveResourcesInfo().filter((it) => it === 'Timeout').length
+    const before = timers()
+    const address = { activity: noActivity(), healthy: true, query: async () => ({ status: 200 }) }
+    const stop = watchHealth(address as unknown as EngineAddress, costly, '', () => {})
+    t.after(stop)
+    await turn()
+    assert.equal(timers(), before)
+  })
+
   it('change nothing if they end after the engine was closed', async (t) => {
     const { address, engine, probes, changes, pass, stop } = stage(t)
     await turn()

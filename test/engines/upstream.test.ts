@@ -171,6 +171,22 @@ describe('an engine that is closed', () => {
     })
   }
 
+  it('leaves no connection open to any of its servers', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { opened, open } = gate()
+    const held: Script = { handle: (_call, response) => opened.then(() => void response.end('{}')) }
+    const { upstream, engines } = await stage(t, [held, held])
+    const ends = [ask(upstream), ask(upstream)]
+    await eventually('each has a call', () => callsOf(engines).every((calls) => calls === 1))
+    open()
+    await Promise.all(ends)
+    const connections = (): number[] => engines.map(({ openConnections }) => openConnections)
+    assert.deepEqual(connections(), [1, 1])
+    await within(10_000, 'it closes', upstream.close())
+    // The servers would close them after five seconds.
+    await eventually('all are closed', () => connections().every((open) => open === 0), 4000)
+  })
+
   it('closes again, at once, when nothing retains it', async (t) => {
     const { upstream } = await stage(t, [answer])
     const letGo = upstream.retain()
@@ -243,6 +259,41 @@ describe('an engine', () => {
     first.healthStatus = 500
     await new Promise((resolve) => setTimeout(resolve, 50))
     assert.equal(changes.length, known, 'nothing is reported after it was closed')
+  })
+
+  it('that was down has lost its prefixes and its adapters', async (t) => {
+    const adapter = { name: 'lora-1', source: '/loras/one' }
+    let loads = 0
+    const { upstream, engines } = await stage(
+      t,
+      [answer],
+      { balance: 'prefix' },
+      {
+        health: { path: '/models', isCheap: true, intervalMs: 10 },
+        adapters: {
+          request: () => {
+            loads++
+            return { method: 'GET', path: '/load' }
+          },
+          read: () => ({ kind: 'loaded', fields: {} }),
+          isMissing: () => false,
+        },
+      },
+    )
+    const prompt = { keys: [1, 2], ends: [500, 1000], characters: 1000, opening: 1, previous: 1 }
+    /** The share of the prompt that is expected to be in the cache. */
+    const share = async (): Promise<number | undefined> => {
+      const running = upstream.run({ ...call, prompt, adapter })
+      assert.deepEqual(await within(10_000, 'the call ends', running.ended), { kind: 'ended' })
+      return running.learn(0)?.here
+    }
+    assert.deepEqual([await share(), await share(), loads], [0, 1, 1])
+    const engine = engines[0]!
+    for (const status of [500, 200]) {
+      engine.healthStatus = status
+      await eventually(`it answers ${status}`, () => upstream.addresses()[0]?.isUp === (status === 200))
+    }
+    assert.deepEqual([await share(), loads], [0, 2])
   })
 
   it('is polled for the size of its cache again when it was down', async (t) => {

@@ -77,6 +77,8 @@ export interface ScriptedEngine {
   readonly maxRunning: number
   /** How many connections were made to it, ever. */
   readonly connections: number
+  /** How many of them are open. */
+  readonly openConnections: number
   /** Resolves when `count` calls have arrived. */
   arrived(count: number): Promise<void>
   /** Resolves when `count` callers have left before their end. */
@@ -157,6 +159,9 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     probes: [],
     get connections() {
       return connections
+    },
+    get openConnections() {
+      return sockets.size
     },
     get running() {
       return running

@@ -133,7 +133,9 @@ describe('the connections of a client', () => {
     const { client, sockets } = await stage(t, answers)
     const own = Promise.withResolvers<Socket>()
     const first = Promise.withResolvers<void>()
-    client.send(get, { ...deaf, sending: own.resolve, ended: first.resolve, failed: first.reject })
+    // The socket is for what traces requests.
+    const sending = (...[socket]: Socket[]): void => own.resolve(socket!)
+    client.send(get, { ...deaf, sending, ended: first.resolve, failed: first.reject })
     await within(10_000, 'the first request ends', first.promise)
     const events: string[] = []
     const second = Promise.withResolvers<void>()
