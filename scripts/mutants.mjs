@@ -366,7 +366,7 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       if (node.parent.kind !== SyntaxKind.ExpressionStatement) replace('await', node, textOf(node.expression))
       break
     case SyntaxKind.CatchClause:
-      replace('block', node.block, '{}')
+      if (node.block.statements.length > 0) replace('block', node.block, '{}')
       break
     case SyntaxKind.TryStatement:
       if (node.finallyBlock) replace('block', node.finallyBlock, '{}')

@@ -391,8 +391,28 @@ describe('a config', () => {
       [config.host, config.port, config.adminHost, config.adminPort, config.requestsPerMinute, config.maxBodyBytes],
       ['127.0.0.1', 8080, '127.0.0.1', 8081, 600, 20 * 1024 * 1024],
     )
+    assert.deepEqual([config.dataDir, config.modelsDir], [join(empty, 'data'), join(empty, 'data', 'models')])
     assert.deepEqual(config.catalog.read(), [])
     assert.ok(Object.isFrozen(config))
+  })
+
+  it('has a seller who wants to be paid within two weeks, unless it says more', () => {
+    const least = { name: 'Weir Pty Ltd', abn: '51824753556' }
+    const seller = { ...least, address: '', paymentDays: 14, paymentDetails: '', publicUrl: undefined }
+    assert.deepEqual(load(JSON.stringify({ seller: least })).seller, seller)
+    const more = {
+      address: '1 George St',
+      payment_terms_days: 7,
+      payment_details: 'BSB 1',
+      public_url: 'https://weir.test/',
+    }
+    assert.deepEqual(load(JSON.stringify({ seller: { ...least, ...more } })).seller, {
+      ...least,
+      address: '1 George St',
+      paymentDays: 7,
+      paymentDetails: 'BSB 1',
+      publicUrl: 'https://weir.test',
+    })
   })
 
   it('gives requests a quarter of the memory by default, and enough for two bodies of any size', () => {

@@ -15,17 +15,21 @@ function file(content: object | string, name = 'weir.yaml'): string {
 }
 
 describe('the mistakes in a configuration', () => {
-  it('are found in every variable and option', () => {
+  it('are found in every variable and option, alone and together', () => {
     const config = file({ models: [] })
     assert.deepEqual(findMistakes({ config }, {}), { file: config, mistakes: [] })
-    for (const [name, value] of Object.entries({
+    const wrong = {
       WEIR_PORT: '70000',
       WEIR_ADMIN_PORT: 'x',
       WEIR_OPERATOR_TOKEN: 'short',
       WEIR_DATABASE_URL: 'http://db',
       WEIR_REDIS_URL: 'http://redis',
       OTEL_EXPORTER_OTLP_ENDPOINT: 'no address',
-    })) {
+    }
+    const all = findMistakes({ config, port: '-1' }, wrong).mistakes.join('\n')
+    for (const name of ['--port', ...Object.keys(wrong)])
+      assert.ok(all.includes(name.replace(/^OTEL_.*/, 'OTEL_')), name)
+    for (const [name, value] of Object.entries(wrong)) {
       const { mistakes } = findMistakes({ config }, { [name]: value })
       assert.ok(
         mistakes.length > 0 && mistakes.every((it) => it.includes('OTEL') || it.includes(name)),

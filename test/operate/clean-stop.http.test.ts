@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
+import { publishService } from '../../src/operate/running-service.ts'
 import { isServiceRunning } from '../../src/store/sqlite/service-lock.ts'
 import { leftAfterStop } from '../support/clean-stop.ts'
 import { isAlive, model } from '../support/on-demand-stage.ts'
@@ -27,6 +28,15 @@ function folderOf(t: TestContext): string {
   return folder
 }
 
+/** A service that is killed leaves its socket, in a folder of its own, and the note of where it is. */
+function socketOfKilled(folder: string): string {
+  const socket = join(folder, 'private', 'weir.sock')
+  for (const name of ['private', 'data']) mkdirSync(join(folder, name))
+  writeFileSync(socket, '')
+  publishService(join(folder, 'data'), { url: 'http://127.0.0.1:1', adminUrl: 'http://127.0.0.1:1', socket, pid: 1 })
+  return socket
+}
+
 /** What only a running service has in its directory. */
 const signsIn = (folder: string): readonly string[] =>
   readdirSync(join(folder, 'data')).filter((name) => /sock|service\.json|-wal|-shm/.test(name))
@@ -34,6 +44,7 @@ const signsIn = (folder: string): readonly string[] =>
 describe('a service that has stopped', () => {
   it('has left nothing open, no process, and no sign of a running service in its directory', async (t) => {
     const folder = folderOf(t)
+    const killed = socketOfKilled(folder)
     const engine = await scriptedEngine()
     t.after(() => engine.close())
     const onDemand = await model('meta/started')
@@ -55,6 +66,7 @@ describe('a service that has stopped', () => {
     assert.deepEqual(onDemand.pids().filter(isAlive), [])
     assert.equal(isServiceRunning(join(folder, 'data')), false)
     assert.deepEqual(signsIn(folder), [])
+    assert.equal(existsSync(dirname(killed)), false, 'with what an earlier one had left that was killed')
   })
 })
 
