@@ -27,6 +27,7 @@ interface Listing {
     readonly name: string
     readonly epoch: string | null
     readonly in_flight_requests: number
+    readonly draining: boolean
   }[]
 }
 
@@ -261,7 +262,7 @@ describe('weir serve --workers', () => {
     await eventually('it ends', async () => (await all()).has(401))
   })
 
-  it('replaces a worker that is killed, which loses no row that was settled', async (t) => {
+  it('sends no connection to a worker that drains, and replaces it when it is killed, without the loss of a row', async (t) => {
     const before = await settledRequests()
     const go = gate()
     t.after(go.open)
@@ -280,7 +281,21 @@ describe('weir serve --workers', () => {
       busiest = data.toSorted((one, other) => other.in_flight_requests - one.in_flight_requests)[0]
       return data.reduce((sum, { in_flight_requests: count }) => sum + count, 0) === 30
     })
-    const victim = pidOf(busiest?.name ?? '')
+    const name = busiest?.name ?? ''
+    assert.equal((await weir('replicas', 'drain', name)).code, 0)
+    await eventually('it drains', async () => {
+      const { data } = (await weir('replicas', '--json')).json<Listing>()
+      return data.some((it) => it.name === name && it.draining)
+    })
+    const readiness = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const response = await fetch(note.api.replace('/api/v1', '/readyz'), { headers: { connection: 'close' } })
+        await response.text()
+        return response.status
+      }),
+    )
+    assert.deepEqual(new Set(readiness), new Set([200]))
+    const victim = pidOf(name)
     process.kill(victim, 'SIGKILL')
     await eventually(
       'another takes its place',
