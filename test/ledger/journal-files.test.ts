@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import fs, { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import fsPromises from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { journalFiles } from '../../src/ledger/journal/journal-files-on-disk.ts'
 import { journalOwner } from '../../src/ledger/journal/journal-owner.ts'
 import type { SegmentWriter } from '../../src/ledger/journal/journal-files.ts'
+import { diskSteps } from '../support/disk-steps.ts'
 import { eventually } from '../support/waiting.ts'
 import type { JournalReport } from '../support/journal-program.ts'
 
@@ -105,25 +106,18 @@ describe('journal files on a real disk', () => {
   it('are durable with their names: a new folder in the one around it, and a new segment in the folder', async (t) => {
     const folder = newFolder()
     mkdirSync(dirname(folder))
-    const synced: string[] = []
-    const { fsyncSync } = fs
-    const { open } = fsPromises
-    t.mock.method(fs, 'fsyncSync', (handle: number) => {
-      synced.push(readlinkSync(`/proc/self/fd/${handle}`))
-      fsyncSync(handle)
-    })
-    t.mock.method(fsPromises, 'open', async (...args: Parameters<typeof open>) => {
-      const handle = await open(...args)
-      t.mock.method(handle, 'sync', async () => void synced.push(String(args[0])))
-      return handle
-    })
-    syncBuiltinESMExports()
-    t.after(() => restoreBuiltins(t))
+    const steps = await diskSteps(t, dirname(folder))
     const files = journalFiles(folder)
-    assert.deepEqual(synced.splice(0), [dirname(folder)])
+    assert.deepEqual(steps.splice(0), ['make journal', 'sync .'])
     const writer = await files.create(1)
     t.after(() => writer.close())
-    assert.deepEqual(synced, [folder])
+    assert.deepEqual(steps.splice(0), ['sync journal'])
+    journalFiles(folder)
+    assert.deepEqual(steps, [], 'the folder is there already')
+    journalOwner(folder).take()
+    const written = ['write', 'sync', 'rename'].map((it) => `${it} journal/owner.new`)
+    const named = [...written.slice(0, 2), `${written[2]} to journal/owner`, 'sync journal']
+    assert.deepEqual(steps, [...named, ...named], 'the earlier owner, and the next')
   })
 
   it('are never overwritten: an existing segment is not created again', async () => {
@@ -173,6 +167,18 @@ describe('journal files on a real disk', () => {
     t.after(() => restoreBuiltins(t))
     await assert.rejects(files.create(2), { code: 'ERR_DATA_DIR_DISK' })
     await eventually('all are closed', () => descriptors() === before)
+    assert.deepEqual(await files.list(), [1])
+    restoreBuiltins(t)
+    // Its name cannot be made durable.
+    t.mock.method(fsPromises, 'open', async (...args: Parameters<typeof fsPromises.open>) => {
+      const handle = await opened(...args)
+      const failure = Object.assign(new Error('the disk fails'), { code: 'EIO' })
+      if (args[0] === folder) t.mock.method(handle, 'sync', () => Promise.reject(failure))
+      return handle
+    })
+    syncBuiltinESMExports()
+    await assert.rejects(files.create(2), { code: 'ERR_DATA_DIR_DISK' })
+    await eventually('all are closed again', () => descriptors() === before)
     assert.deepEqual(await files.list(), [1])
   })
 

@@ -1,22 +1,13 @@
 import assert from 'node:assert/strict'
-import fs, {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { JOURNAL_FOLDER, segmentName } from '../../src/ledger/journal/segment-names.ts'
 import { openStoreHere } from '../../src/store/open.ts'
 import { takeBackup } from '../../src/operate/backup/backup.ts'
 import { restoreBackup } from '../../src/operate/backup/restore.ts'
+import { diskSteps } from '../support/disk-steps.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { openFiles } from '../support/open-files.ts'
 
@@ -46,28 +37,7 @@ async function backupOf(t: TestContext) {
   for (const [segment, bytes] of segments) writeFileSync(join(dataDir, JOURNAL_FOLDER, segmentName(segment)), bytes)
   const file = join(folder(t), 'books.backup')
   const made = await takeBackup({ dataDir, file, force: false, now: NOW, progress() {} })
-  return { file, made }
-}
-
-/** What is made durable, and what gets another name, in this order. */
-function diskSteps(t: TestContext): string[] {
-  const steps: string[] = []
-  const { fsyncSync, renameSync } = fs
-  t.mock.method(fs, 'fsyncSync', (handle: number) => {
-    steps.push(`sync ${basename(readlinkSync(`/proc/self/fd/${handle}`))}`)
-    fsyncSync(handle)
-  })
-  t.mock.method(fs, 'renameSync', (from: string, to: string) => {
-    steps.push(`rename ${basename(from)} to ${basename(to)}`)
-    renameSync(from, to)
-  })
-  // Modules that import a function by its name get the replacement too.
-  syncBuiltinESMExports()
-  t.after(() => {
-    t.mock.restoreAll()
-    syncBuiltinESMExports()
-  })
-  return steps
+  return { dataDir, file, made }
 }
 
 const restore = (file: string, dataDir: string, force = false) =>
@@ -112,23 +82,38 @@ describe('a backup that is restored', () => {
   })
 
   it('is on the disk before it has its name, and is restored with the database moved away first and put back last', async (t) => {
-    const steps = diskSteps(t)
-    const { file } = await backupOf(t)
-    assert.deepEqual(steps.splice(0), [
+    const { dataDir: books, file } = await backupOf(t)
+    const saving = await diskSteps(t, dirname(file))
+    await takeBackup({ dataDir: books, file, force: true, now: NOW, progress() {} })
+    assert.deepEqual(saving.slice(-4), [
+      'write books.backup.part',
       'sync books.backup.part',
       'rename books.backup.part to books.backup',
-      `sync ${basename(dirname(file))}`,
+      'sync .',
     ])
     const dataDir = folder(t)
     for (const name of ['a', 'weir.db', 'weir.db-wal', 'weir.db-shm']) writeFileSync(join(dataDir, name), 'other books')
+    const steps = await diskSteps(t, dataDir)
     restore(file, dataDir, true)
-    const staged = ['weir.db', ...[...segments.keys()].map(segmentName), JOURNAL_FOLDER, 'operator-token']
-    const stage = 'restoring-2026-11-17T01-02-03-004Z'
+    const [staged, aside] = ['restoring-2026-11-17T01-02-03-004Z', 'before-restore-2026-11-17T01-02-03-004Z']
+    const written = (name: string) => [`write ${staged}/${name}`, `sync ${staged}/${name}`]
     assert.deepEqual(steps, [
-      ...[...staged, stage].map((name) => `sync ${name}`),
-      ...['weir.db', 'weir.db-wal', 'weir.db-shm', 'a'].map((name) => `rename ${name} to ${name}`),
-      ...[JOURNAL_FOLDER, 'operator-token', 'weir.db'].map((name) => `rename ${name} to ${name}`),
-      `sync ${basename(dataDir)}`,
+      `make ${staged}`,
+      ...written('weir.db'),
+      `make ${staged}/${JOURNAL_FOLDER}`,
+      ...[...segments.keys()]
+        .flatMap((segment) => written(`${JOURNAL_FOLDER}/${segmentName(segment)}`))
+        // Nothing is written to an empty one.
+        .filter((step) => step !== `write ${staged}/${JOURNAL_FOLDER}/${segmentName(13)}`),
+      `sync ${staged}/${JOURNAL_FOLDER}`,
+      ...written('operator-token'),
+      `sync ${staged}`,
+      `make ${aside}`,
+      ...['weir.db', 'weir.db-wal', 'weir.db-shm', 'a'].map((name) => `rename ${name} to ${aside}/${name}`),
+      `sync ${aside}`,
+      ...[JOURNAL_FOLDER, 'operator-token', 'weir.db'].map((name) => `rename ${staged}/${name} to ${name}`),
+      `remove ${staged}`,
+      'sync .',
     ])
   })
 

@@ -9,8 +9,10 @@ import { describe, it, type TestContext } from 'node:test'
 import { diskRoom, type DiskRoom } from '../../src/shared/disk-room.ts'
 import { localFiles } from '../../src/server/files/local.ts'
 import type { FileStore } from '../../src/server/files/files.ts'
+import { diskSteps } from '../support/disk-steps.ts'
+import { openFiles } from '../support/open-files.ts'
 import { roomyDisk } from '../support/roomy-disk.ts'
-import { eventually } from '../support/waiting.ts'
+import { eventually, gate } from '../support/waiting.ts'
 
 const MIB = 1_048_576
 
@@ -94,6 +96,88 @@ describe('files in the data directory', () => {
     time.ms += 60_000
     await store.put(Buffer.from('x'), 'image/png')
     assert.equal(names().length, 2)
+  })
+
+  it('give back their room once each, when they have been deleted', async (t) => {
+    const { start, time, names } = stage(t, { maxBytes: MIB })
+    const store = start()
+    const putMany = async (count: number): Promise<number> => {
+      const puts = await Promise.allSettled(
+        Array.from({ length: count }, () => store.put(Buffer.alloc(200_000), 'image/png')),
+      )
+      return puts.filter(({ status }) => status === 'fulfilled').length
+    }
+    assert.equal(await putMany(6), 5)
+    time.ms += 60_000
+    // All of them look for expired files at the same time.
+    await putMany(6)
+    time.ms += 1
+    await putMany(6)
+    assert.equal(names().length, 5)
+  })
+
+  it('keep their room until they have been deleted', async (t) => {
+    const { start, time, names } = stage(t, { maxBytes: MIB })
+    const store = start()
+    await store.put(Buffer.alloc(900_000), 'image/png')
+    time.ms += 60_000
+    const [deleting, over] = [gate(), gate()]
+    const { rm } = fsPromises
+    t.mock.method(fsPromises, 'rm', async (...args: Parameters<typeof rm>) => {
+      deleting.open()
+      await over.opened
+      return rm(...args)
+    })
+    syncBuiltinESMExports()
+    t.after(() => {
+      t.mock.restoreAll()
+      syncBuiltinESMExports()
+    })
+    const waiting = store.put(Buffer.alloc(900_000), 'image/png')
+    await deleting.opened
+    await assert.rejects(store.put(Buffer.alloc(200_000), 'image/png'), { code: 'service_unavailable' })
+    over.open()
+    await waiting
+    assert.equal(names().length, 1)
+  })
+
+  it('that have expired are deleted before the room on the disk is measured', async (t) => {
+    const counts: number[] = []
+    const roomy = roomyDisk()
+    const measure = (bytes: number): Promise<void> => {
+      counts.push(names().length)
+      return roomy.measure(bytes)
+    }
+    const disk = { ...roomy, measure }
+    const { start, time, names } = stage(t, { disk })
+    const store = start()
+    await store.put(Buffer.from('one'), 'image/png')
+    time.ms += 60_000
+    await store.put(Buffer.from('two'), 'image/png')
+    assert.deepEqual(counts, [0, 0])
+  })
+
+  it('have a name only when they are complete, and the secret of their links only when it is on the disk', async (t) => {
+    const { start, dataDir, names } = stage(t)
+    const steps = await diskSteps(t, dataDir)
+    const store = start()
+    assert.deepEqual(steps.splice(0), [
+      'make files',
+      'write link-secret.part',
+      'sync link-secret.part',
+      'rename link-secret.part to link-secret',
+    ])
+    await store.put(Buffer.from('one'), 'image/png')
+    const [name] = names()
+    assert.deepEqual(steps, [`write files/${name}.part`, `rename files/${name}.part to files/${name}`])
+  })
+
+  it('are open only while they are read', async (t) => {
+    const { start, dataDir } = stage(t)
+    const store = start()
+    const link = await store.put(Buffer.from('one'), 'image/png')
+    assert.equal(await read(store, link), 'one')
+    await eventually('it is closed', () => openFiles(dataDir) === 0)
   })
 
   it('can be read only by their owner, like the secret of their links', async (t) => {

@@ -8,8 +8,11 @@ import type { DiskRoom } from '../../src/shared/disk-room.ts'
 import { piecesOf, type StoredFiles } from '../../src/server/files/stored-files.ts'
 import { storedOnDisk } from '../../src/server/files/stored-on-disk.ts'
 import type { ByteSource } from '../../src/server/uploads/uploads.ts'
+import { diskSteps } from '../support/disk-steps.ts'
+import { openFiles } from '../support/open-files.ts'
 import { roomyDisk } from '../support/roomy-disk.ts'
 import { storedInStub } from '../support/stored-in-s3.ts'
+import { eventually } from '../support/waiting.ts'
 
 /** Bytes that can be read anywhere, at most so many at a time. */
 function sourceOf(content: string, most = Infinity): ByteSource {
@@ -59,6 +62,50 @@ describe('a file on disk', () => {
     assert.deepEqual(modes, [0o700, 0o600, 0o600])
     assert.equal(storedOnDisk(folder, roomyDisk()).place, stored.place)
     assert.equal(readFileSync(join(folder, 'place'), 'utf8'), stored.place)
+  })
+
+  it('is on the disk before it has its name, and its name and its folder are before it counts as written', async (t) => {
+    const around = folderFor(t)
+    const steps = await diskSteps(t, around)
+    // The names of files that are not complete yet are random.
+    const taken = (): string[] =>
+      steps.splice(0).map((step) => step.replaceAll(/(\w+)\.[-0-9a-f]{36}(\.part)?/g, '$1.part'))
+    const stored = storedOnDisk(join(around, 'files'), roomyDisk())
+    assert.deepEqual(taken(), [
+      'make files',
+      'sync .',
+      'write files/place.part',
+      'sync files/place.part',
+      'link files/place.part to files/place',
+      'remove files/place.part',
+    ])
+    await stored.write('one', sourceOf('x'.repeat(100_000)))
+    assert.deepEqual(taken(), [
+      'write files/one.part',
+      'sync files/one.part',
+      'rename files/one.part to files/one',
+      'sync files',
+    ])
+    storedOnDisk(join(around, 'files'), roomyDisk())
+    assert.deepEqual(
+      taken().filter((step) => step.startsWith('make') || step === 'sync .'),
+      [],
+      'the folder is there already',
+    )
+  })
+
+  it('leaves no file open, written or not, read or missing', async (t) => {
+    const around = folderFor(t)
+    const stored = storedOnDisk(join(around, 'files'), roomyDisk())
+    await stored.write('one', sourceOf('content'))
+    assert.equal(openFiles(around), 0)
+    await assert.rejects(stored.write('two', { length: 5, read: async () => 0 }))
+    await assert.rejects(stored.read('two', 0, 1))
+    assert.equal(openFiles(around), 0)
+    assert.equal(await text(await stored.read('one', 0, 4)), 'cont')
+    const unread = await stored.read('one', 0, 4)
+    unread.destroy()
+    await eventually('both readers have closed it', () => openFiles(around) === 0)
   })
 
   it('may take all room beside the reserve and no more; one that is refused leaves nothing behind', async (t) => {

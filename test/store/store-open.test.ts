@@ -14,7 +14,9 @@ import { timeLimitNames } from '../../src/store/postgres/time-limits.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { lockForService, openDatabase, requireDatabase } from '../../src/store/sqlite/open-database.ts'
 import { isServiceRunning } from '../../src/store/sqlite/service-lock.ts'
+import { diskSteps } from '../support/disk-steps.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { openFiles } from '../support/open-files.ts'
 import { noLimits } from '../support/key-limits.ts'
 
 function emptyFolder(t: TestContext): string {
@@ -141,9 +143,15 @@ describe('a data directory', () => {
     }
   }
 
-  it('is created for its owner alone, with the folders above it', (t) => {
-    const dataDir = join(emptyFolder(t), 'above', 'data')
+  it('is created for its owner alone, with the folders above it, and their names are on the disk before anything is in them', async (t) => {
+    const folder = emptyFolder(t)
+    const dataDir = join(folder, 'above', 'data')
+    const steps = await diskSteps(t, folder)
     openDatabase(dataDir, { exclusive: false }).close()
+    assert.deepEqual(steps.splice(0), ['make above', 'sync .', 'make above/data', 'sync above'])
+    lockForService(dataDir).close()
+    assert.deepEqual(steps, [], 'it is there already')
+    assert.equal(openFiles(folder), 0)
     assert.deepEqual(
       [dirname(dataDir), dataDir].map((it) => statSync(it).mode & 0o777),
       [0o700, 0o700],

@@ -174,4 +174,5 @@ function moveAside(dataDir: string, replaced: string, present: readonly string[]
     if (isRestoreFolder(name)) rmSync(join(dataDir, name), { recursive: true })
     else renameSync(join(dataDir, name), join(replaced, name))
   }
+  syncFolder(replaced)
 }

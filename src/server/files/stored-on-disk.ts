@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { DiskRoom } from '../../shared/disk-room.ts'
 import { ApiError } from '../../shared/errors.ts'
@@ -9,7 +9,7 @@ import { missing, piecesOf, type StoredFiles } from './stored-files.ts'
 
 /** Stores files in a folder. The disk keeps a reserve for the ledger, which they do not use. */
 export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) syncNameOf(folder)
   const place = placeOf(folder)
   return {
     place,
@@ -46,6 +46,16 @@ export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
     },
     remove: (name) => rm(join(folder, name), { force: true }),
     async close() {},
+  }
+}
+
+/** The files in a new folder are durable only once its entry in the folder around it is. */
+function syncNameOf(folder: string): void {
+  const parent = openSync(dirname(folder), 'r')
+  try {
+    fsyncSync(parent)
+  } finally {
+    closeSync(parent)
   }
 }
 
