@@ -70,7 +70,7 @@ export function startEngineProcess({ command, env, log, recordFile }: EngineProg
     const isThere = async (): Promise<boolean> =>
       pid !== undefined && signalGroup(pid, 'SIGKILL') && (await isGroupRunning(pid))
     await untilGone(isThere, linger)
-    await Promise.race([closed, sleep(POLL_MS * MAX_POLLS)])
+    await Promise.race([closed, sleep(POLL_MS * MAX_POLLS, undefined, { ref: false })])
     rmSync(recordFile, { force: true })
     resolve(reason)
   }

@@ -331,13 +331,7 @@ async function newFigure(
 /** Its process ends a moment after its sockets. */
 async function hasEnded({ process }: Unit): Promise<boolean> {
   if (!process) return true
-  const giveUp = new AbortController()
-  const isOver = await Promise.race([
-    process.ended.then(() => true),
-    sleep(CRASH_MS, false, { signal: giveUp.signal }).catch(() => false),
-  ])
-  giveUp.abort()
-  return isOver
+  return Promise.race([process.ended.then(() => true), sleep(CRASH_MS, false, { ref: false })])
 }
 
 function fileName(lane: string): string {

@@ -14,12 +14,17 @@ import { takePort } from '../../../src/engines/on-demand/port.ts'
 import { signalGroup } from '../../../src/engines/on-demand/process-group.ts'
 import { engineRun } from '../../support/engine-run.ts'
 import { freePort } from '../../support/free-port.ts'
+import { turn } from '../../support/hand-clock.ts'
 import { manualClock } from '../../support/manual-clock.ts'
+import { openFiles } from '../../support/open-files.ts'
 import { eventually } from '../../support/waiting.ts'
 
 /** Engines that start when they are needed. Their processes are servers of the test, and it moves the clock. */
 
-function stage(t: TestContext, { group = -1, answers = (): number => 200, isStoppedAtOnce = true } = {}) {
+function stage(
+  t: TestContext,
+  { group = -1, answers = (): number => 200, isStoppedAtOnce = true, isSilentWhen = '' } = {},
+) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-driver-'))
   const { clock, alarms, advance } = manualClock()
   /** What happened, and the requests that the servers got. */
@@ -44,7 +49,7 @@ function stage(t: TestContext, { group = -1, answers = (): number => 200, isStop
       programs.push(program)
       const server = createServer(({ method, url }, response) => {
         seen.push(`${method} ${url}`)
-        response.writeHead(answers()).end()
+        if (url !== isSilentWhen) response.writeHead(answers()).end()
       }).listen(Number(program.command.at(-1)))
       const { promise: ended, resolve } = Promise.withResolvers<string>()
       const end = (reason: string): void => {
@@ -152,13 +157,15 @@ describe('an engine on demand', () => {
   })
 
   it('that crashes has failed with what it printed last, and starts again after a pause for the next call', async (t) => {
-    const { add, saw, seen, ends, programs, status, advance } = stage(t)
+    const { add, saw, seen, ends, programs, status, advance, dataDir } = stage(t)
     const { call } = await add()
     void call()
     await saw('a/b is called')
     programs[0]?.log.write(Buffer.from('out of memory\n'))
     ends('ended with exit code 3')
     await saw('a/b failed: ended with exit code 3; out of memory')
+    assert.ok(seen.includes('a/b is closed'), 'nothing is connected to it any more')
+    if (process.platform === 'linux') await eventually('its log is closed', () => openFiles(dataDir) === 0)
     assert.partialDeepStrictEqual(status(), {
       state: 'failed',
       problem: 'ended with exit code 3',
@@ -182,6 +189,44 @@ describe('an engine on demand', () => {
     assert.equal(alarms.size, 1)
     await engines.close()
     assert.equal(alarms.size, 0)
+  })
+
+  it('ends with the service, which waits for it; one that has crashed does not start again meanwhile', async (t) => {
+    const { engines, add, saw, seen, ends, alarms } = stage(t, { isStoppedAtOnce: false })
+    const crashed = await add({}, 'c/d')
+    void crashed.call()
+    await saw('c/d is called')
+    ends('ended with exit code 3')
+    await saw('c/d failed: ended with exit code 3')
+    void crashed.call()
+    await add({ isPreloaded: true })
+    await saw('a/b started in 0 ms')
+    let isClosed = false
+    const closed = engines.close().then(() => (isClosed = true))
+    assert.ok(seen.includes('asked to stop'), 'it is asked at once')
+    assert.equal(alarms.size, 0)
+    await turn()
+    assert.equal(isClosed, false)
+    ends('it was stopped')
+    await closed
+  })
+
+  it('that cannot tell within two minutes that it sleeps is stopped', async (t) => {
+    const limits: { readonly ms: number; readonly limit: AbortController }[] = []
+    t.mock.method(AbortSignal, 'timeout', (ms: number) => {
+      const limit = new AbortController()
+      limits.push({ ms, limit })
+      return limit.signal
+    })
+    const { add, saw, order } = stage(t, { isSilentWhen: '/sleep?level=1' })
+    await add({ sleep: { bytes: 1 }, isPreloaded: true })
+    await saw('a/b started in 0 ms')
+    order('sleep')
+    await saw('POST /sleep?level=1')
+    const { ms, limit } = limits.at(-1)!
+    assert.equal(ms, 120_000, 'it moves its weights between memories')
+    limit.abort()
+    await saw('a/b stopped')
   })
 
   it('that does not answer in time is ended, and its calls fail with the reason', async (t) => {
@@ -295,7 +340,9 @@ describe('an engine on demand', () => {
   })
 
   it('is measured when its calls end, at most once a minute', { skip: process.platform !== 'linux' }, async (t) => {
-    const processes = spawn('sh', ['-c', 'sleep 600 & exec sleep 600'], { detached: true, stdio: 'ignore' })
+    // It has one more child for each line that it reads.
+    const script = 'sleep 600 & while read line; do sleep 600 & done'
+    const processes = spawn('sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
     t.after(() => signalGroup(processes.pid!, 'SIGKILL'))
     await eventually('they run', async () => (await memoryOf(processes.pid!)) !== undefined)
     const { engines, add, saw, seen, status, advance } = stage(t, { group: processes.pid! })
@@ -314,6 +361,15 @@ describe('an engine on demand', () => {
     await eventually('it is measured', () => status().memory?.source === 'measured')
     assert.equal(status().bytes, status().memory?.bytes)
     assert.ok(status().bytes > 0 && status().bytes < device.bytes)
+    const first = status().memory?.measuredBytes ?? 0
+    processes.stdin.write('\n\n')
+    await eventually('it takes more', async () => ((await memoryOf(processes.pid!)) ?? 0) > 1.2 * first)
+    advance(59_999)
+    await serve('a/b', { call, finish })
+    assert.equal(status().memory?.measuredBytes, first)
+    advance(1)
+    await serve('a/b', { call, finish })
+    await eventually('it is measured again', () => (status().memory?.measuredBytes ?? 0) > first)
     for (let calls = 1; calls <= 2; calls++) await serve('c/d', tiny)
     await saw('c/d took too much')
     assert.partialDeepStrictEqual(status('c/d'), { bytes: 1, deviceBytes: 2 ** 40, device: 'gpu1' })

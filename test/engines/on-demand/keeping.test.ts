@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
@@ -14,6 +24,7 @@ import {
   type ProcessRecord,
 } from '../../../src/engines/on-demand/process-record.ts'
 import { startTimes } from '../../../src/engines/on-demand/start-times.ts'
+import { openFiles } from '../../support/open-files.ts'
 import { smallDisk } from '../../support/small-disk.ts'
 import { eventually } from '../../support/waiting.ts'
 
@@ -93,6 +104,31 @@ describe('the log of an engine', () => {
     assert.deepEqual(log.lastLines().at(-1)?.endsWith('dropped'), true)
     log.close()
     await written(path, MEBIBYTE + 1)
+  })
+
+  it('has one file open at a time, and none when it was closed', { skip: process.platform !== 'linux' }, async () => {
+    const path = join(folder, 'a.log')
+    const log = engineLog(path)
+    for (let files = 1; files <= 3; files++) {
+      log.write(Buffer.alloc(8 * MEBIBYTE + 1))
+      await eventually('the full one is closed', () => openFiles(folder) === 1)
+    }
+    log.close()
+    await eventually('it is closed', () => openFiles(folder) === 0)
+  })
+
+  it('goes on with its next line if its folder was gone when it was full', async () => {
+    const path = join(folder, 'logs', 'a.log')
+    mkdirSync(join(folder, 'logs'))
+    writeFileSync(path, Buffer.alloc(8 * MEBIBYTE - 1))
+    const log = engineLog(path)
+    log.write(Buffer.from('a'))
+    renameSync(join(folder, 'logs'), join(folder, 'away'))
+    log.write(Buffer.from('b'))
+    mkdirSync(join(folder, 'logs'))
+    log.write(Buffer.from('the next line\n'))
+    log.close()
+    await eventually('it is written', () => readFileSync(path, 'utf8') === 'the next line\n')
   })
 
   it('that cannot be written still has its last lines', async () => {
