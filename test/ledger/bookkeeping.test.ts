@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, it, type TestContext } from 'node:test'
+import { after, before, describe, it, type TestContext } from 'node:test'
+import { Client } from 'pg'
 import { openBookkeeping } from '../../src/bookkeeping.ts'
 import { frameOf, headText, intentText, rowText } from '../../src/ledger/journal/records.ts'
 import { journalFiles } from '../../src/ledger/journal/journal-files-on-disk.ts'
@@ -12,6 +13,7 @@ import { isServiceRunning } from '../../src/store/sqlite/service-lock.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { within } from '../support/waiting.ts'
 
 function emptyFolder(t: TestContext): string {
@@ -20,10 +22,10 @@ function emptyFolder(t: TestContext): string {
   return folder
 }
 
-function open(dataDir: string) {
+function open(dataDir: string, databaseUrl?: string) {
   const written: string[] = []
   const telemetry = createTelemetry('info', '1', { write: (line) => void written.push(line), flush: async () => {} })
-  const config = { dataDir, databaseUrl: undefined, maxJournalBytes: 2 ** 20, waitFor: 'journal' } as const
+  const config = { dataDir, databaseUrl, maxJournalBytes: 2 ** 20, waitFor: 'journal' } as const
   return { opening: openBookkeeping(config, systemClock, telemetry, () => {}), written }
 }
 
@@ -62,6 +64,37 @@ describe('the ledger of a service', () => {
     const { opening, written } = open(dataDir)
     await (await opening).close()
     assert.match(written.join(''), /"level":40.*"now":"20/)
+  })
+})
+
+describe('the ledger of a service on PostgreSQL', () => {
+  let postgres: PostgresServer
+  before(async () => (postgres = await startPostgres()))
+  after(() => postgres.remove())
+
+  it('begins a journal with each start, and forgets how far the one before was delivered', async (t) => {
+    const dataDir = emptyFolder(t)
+    const database = await postgres.createDatabase()
+    const owners = []
+    for (const id of ['a', 'b', 'c']) {
+      const books = await open(dataDir, database).opening
+      await books.ledger.settle(sampleRow(id))
+      await within(20_000, 'they are closed', books.close())
+      owners.push(books.journal)
+    }
+    assert.deepEqual(
+      owners.slice(1).map((it) => it?.predecessor),
+      owners.slice(0, -1).map((it) => it?.owner),
+    )
+    const client = new Client({ connectionString: database })
+    await client.connect()
+    t.after(() => client.end())
+    const positions = await client.query<{ owner: string }>('SELECT owner FROM journal_positions')
+    assert.deepEqual(
+      positions.rows.map(({ owner }) => owner),
+      [owners.at(-1)?.owner],
+    )
+    assert.equal((await client.query('SELECT request_id FROM ledger')).rowCount, 3)
   })
 })
 

@@ -22,6 +22,7 @@ const pair = (name: string): { cert: string; key: string } => ({
   cert: fixture(`${name}.cert`),
   key: fixture(`${name}.key`),
 })
+const endsAt = (name: string): number => readCertificate(pair(name)).validUntil.getTime() / 1000
 const ca = ['first', 'second'].map((name) => readFileSync(fixture(`${name}.cert`)))
 
 interface Stage {
@@ -31,6 +32,8 @@ interface Stage {
   put(file: 'cert' | 'key', from: string): void
   /** Starts a service with these files, or with others. */
   start(files?: { cert: string; key: string }): Promise<Service>
+  /** When the certificate ends, as the metrics of the service have it. */
+  endOf(service: Service): Promise<number>
   /** Everything that the service has logged. */
   readonly log: string
 }
@@ -62,6 +65,11 @@ function stage(t: TestContext): Stage {
       ends.push(service.stop)
       return service
     },
+    async endOf({ adminUrl }) {
+      const token = readFileSync(join(folder, 'data', 'operator-token'), 'utf8').trim()
+      const metrics = await fetch(`${adminUrl}/metrics`, { headers: { authorization: `Bearer ${token}` } })
+      return Number(/^weir_certificate_end_timestamp_seconds (\d+)$/m.exec(await metrics.text())?.[1])
+    },
   }
 }
 
@@ -85,13 +93,15 @@ async function call(url: string, headers: Record<string, string> = {}, body?: ob
 }
 
 describe('server.tls', () => {
-  it('serves HTTPS on the public listener, and HTTP for the operator', async (t) => {
-    const service = await stage(t).start()
+  it('serves HTTPS on the public listener, HTTP for the operator, and a metric of the end of the certificate', async (t) => {
+    const tls = stage(t)
+    const service = await tls.start()
     assert.match(service.url, /^https:\/\/127\.0\.0\.1:/)
     const models = await call(`${service.url}/api/v1/models`, { authorization: `Bearer ${service.firstKey}` })
     assert.deepEqual([models.status, models.name], [200, 'first.example.com'])
     assert.match(service.adminUrl, /^http:/)
     assert.equal((await fetch(`${service.adminUrl}/healthz`)).status, 200)
+    assert.equal(await tls.endOf(service), endsAt('first'))
   })
 
   it('accepts TLS 1.2 and later', async (t) => {
@@ -117,8 +127,8 @@ describe('server.tls', () => {
 
   it('applies renewed files without a restart, and keeps open connections', async (t) => {
     const tls = stage(t)
-    const { url: origin } = await tls.start()
-    const url = `${origin}/healthz`
+    const service = await tls.start()
+    const url = `${service.url}/healthz`
     const kept = connect({ port: Number(new URL(url).port), host: '127.0.0.1', ca })
     let received = ''
     kept.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))
@@ -126,6 +136,7 @@ describe('server.tls', () => {
     tls.put('cert', 'second')
     tls.put('key', 'second')
     await eventually('the new one is served', async () => (await call(url)).name === 'second.example.com', 60_000)
+    assert.equal(await tls.endOf(service), endsAt('second'))
     kept.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
     await eventually('the connection goes on', () => received.includes('HTTP/1.1 200'))
     kept.destroy()
