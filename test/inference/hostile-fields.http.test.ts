@@ -338,6 +338,14 @@ describe('a hostile form does not delay other callers', () => {
       }
     })
   }
+
+  it('white space in its media type', () =>
+    stage.requireShortTurns(async () => {
+      const type = `multipart/form-data${' '.repeat(15_000)}x; boundary=b`
+      const headers = { authorization: `Bearer ${stage.weir.key}`, 'content-type': type }
+      const response = await fetch(`${stage.weir.base}/audio/transcriptions`, { method: 'POST', headers, body: '' })
+      assert.equal(response.status, 415, await response.text())
+    }))
 })
 
 describe("a hostile body of the operator's or the console's API, or from a key that manages others, does not delay other callers", () => {

@@ -65,6 +65,12 @@ describe('a hostile form', () => {
     ],
     ['with headers that do not end', `--frontier\r\nX: ${'y'.repeat(4e6)}`, 400, /ends before its last boundary/],
     ['with thousands of headers', part('form-data; name="a"', 'x', manyHeaders) + end, 400, /at most 8192/],
+    [
+      'with a disposition that is mostly white space',
+      part(`form-data${' '.repeat(300)}; name="a"`, 'x') + end,
+      400,
+      /a part has no name/,
+    ],
     ['with 65 parts', part('form-data; name="a"', '').repeat(65) + end, 400, /at most 64/],
     ['with thousands of parts', part('form-data; name="a"', '').repeat(20_000) + end, 400, /at most 64/],
     ['with thousands of boundaries', `--frontier\r\n`.repeat(20_000) + end, 400, /at most 64|has no name/],
