@@ -66,6 +66,18 @@ describe('an image on an allowed host', () => {
     assert.equal(connections(), 0)
   })
 
+  it('has an address of at most 8192 characters', async (t) => {
+    const { at, fetched, connections } = await stage(t, (_request, response) => void response.end(png()))
+    const longest = at(`/${'a'.repeat(8192 - at('/').length)}`)
+    await assert.rejects(fetched(at('/x.png'), `${longest}a`), {
+      code: 'invalid_value',
+      param: 'images[1]',
+      message: 'The address of this image is too long: at most 8192 characters are allowed.',
+    })
+    assert.equal(connections(), 0)
+    assert.deepEqual(await fetched(longest), [dataUrl('png', png())])
+  })
+
   it('is requested by its path and query, and as an image', async (t) => {
     const asked: unknown[] = []
     const { at, fetched } = await stage(t, ({ method, url, headers }, response) => {

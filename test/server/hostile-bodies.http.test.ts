@@ -270,6 +270,15 @@ describe('a hostile body does not delay other callers', () => {
   }
 })
 
+it('the address of an image does not delay other callers, even if it is of the largest size', () => {
+  const part = `{"type":"image_url","image_url":{"url":"http://${fill('@')}a"}}`
+  return stage.harmless(
+    '/chat/completions',
+    `{"model":"big/chat","messages":[{"role":"user","content":[${part}]}]}`,
+    400,
+  )
+})
+
 /** Just small enough to be read in the main thread, so they take all of the time that a body may take there. */
 const HERE = 524_288 - 1000
 

@@ -4,6 +4,8 @@ import { imageProblem, readImageHeader, type ImageLimits } from '../../shared/im
 import { publicLookup } from '../../delivery/public-address.ts'
 
 const TIMEOUT_MS = 10_000
+/** Parsing an address takes a second if it is as long as a body may be. */
+const MAX_URL_LENGTH = 8192
 
 interface RemoteImage {
   readonly url: string
@@ -29,6 +31,13 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
   }
 
   function requireAllowed({ url, param }: RemoteImage): URL {
+    if (url.length > MAX_URL_LENGTH) {
+      throw new ApiError(
+        'invalid_value',
+        `The address of this image is too long: at most ${MAX_URL_LENGTH} characters are allowed.`,
+        { param },
+      )
+    }
     const address = URL.canParse(url) ? new URL(url) : undefined
     if (address && allowed.has(address.host)) return address
     throw new ApiError(
