@@ -224,10 +224,21 @@ describe('a data directory', () => {
       ['ERR_DATA_DIR_TAKEN', `another service is running on ${dataDir}: stop it first`],
     )
     lock.close()
+    assert.equal(isServiceRunning(dataDir), false)
+    assert.equal(openFiles(dataDir), 0)
     assert.equal(
       refusalOf(() => lockForService(dataDir)),
       undefined,
     )
+  })
+
+  it('is neither locked nor open after its database could not be opened', async (t) => {
+    const dataDir = emptyFolder(t)
+    writeFileSync(join(dataDir, 'weir.db'), 'x'.repeat(4096))
+    for (const open of [openStore, openStoreHere]) {
+      await assert.rejects(async () => open({ dataDir, exclusive: true }), { code: 'ERR_DATA_DIR_DAMAGED' }, open.name)
+      assert.deepEqual([openFiles(dataDir), isServiceRunning(dataDir)], [0, false], open.name)
+    }
   })
 })
 
@@ -247,6 +258,20 @@ describe('a transaction on SQLite', () => {
     assert.throws(write, { errcode: 5 })
     other.exec('COMMIT')
     assert.deepEqual(write(), [[Object.assign(Object.create(null), { one: 1n })]])
+  })
+
+  it('prepares its statements once, as long as there are no more than 200 shapes', (t) => {
+    const connection = openConnection({ dataDir: emptyFolder(t), exclusive: false })
+    t.after(() => connection.close())
+    const prepare = t.mock.method(DatabaseSync.prototype, 'prepare')
+    const run = (count: number): number => {
+      const statements = Array.from({ length: count }, (_, index) => query(`SELECT ${index} AS one`))
+      connection.transact({ access: 'read', statements })
+      return prepare.mock.callCount()
+    }
+    assert.deepEqual([run(200), run(200)], [200, 200])
+    assert.equal(run(201), 201)
+    assert.equal(run(201), 402)
   })
 
   it('leaves nothing behind if one of its statements fails', (t) => {

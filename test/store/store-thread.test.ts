@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { RefusedWrite } from '../../src/shared/refused-write.ts'
 import type { Store } from '../../src/store/store.ts'
 import { openStore } from '../../src/store/open.ts'
-import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { openSqlite } from '../../src/store/sqlite/client.ts'
+import { isServiceRunning, takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { openFiles } from '../support/open-files.ts'
 import { eventually, within } from '../support/waiting.ts'
 
 interface Bench {
@@ -126,6 +130,62 @@ describe('a store thread that ends', () => {
       [100, 200, 100, 200],
     )
     timers.mock.restore()
+  })
+
+  it('is given up after ten attempts, whose pauses are at most five seconds', async (t) => {
+    const { dataDir, events, endThread } = await bench(t)
+    const { setTimeout: timeout } = globalThis
+    // A folder of that name cannot be opened, which may change.
+    renameSync(join(dataDir, 'weir.db'), join(dataDir, 'away'))
+    mkdirSync(join(dataDir, 'weir.db'))
+    const timers = t.mock.method(globalThis, 'setTimeout', (work: () => void) => timeout(work, 0))
+    await endThread()
+    while (events.length < 2) await setImmediate()
+    const pauses = timers.mock.calls.map((call) => call.arguments.at(1))
+    timers.mock.restore()
+    assert.deepEqual(pauses, [100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000, 5000])
+    assert.deepEqual(events, ['ended', 'lost ERR_DATA_DIR_DISK'])
+  })
+
+  it('is lost when another directory has the place of its own, which it does not keep open', async (t) => {
+    const { dataDir, events, endThread } = await bench(t)
+    await (await openStore({ dataDir: `${dataDir}-other`, exclusive: false })).close()
+    renameSync(dataDir, `${dataDir}-moved`)
+    renameSync(`${dataDir}-other`, dataDir)
+    await endThread()
+    await eventually('it gives up', () => events.length === 2)
+    assert.deepEqual(events, ['ended', 'lost ERR_DATA_DIR_REPLACED'])
+    assert.equal(openFiles(`${dataDir}/`), 0)
+  })
+
+  it('keeps the directory locked until it has closed the database', async (t) => {
+    const { store, dataDir } = await bench(t)
+    const other = new DatabaseSync(join(dataDir, 'weir.db'))
+    other.exec('BEGIN IMMEDIATE')
+    const write = store.addRows([sampleRow('a')])
+    const closed = store.close()
+    await setImmediate()
+    assert.equal(isServiceRunning(dataDir), true)
+    other.exec('ROLLBACK')
+    other.close()
+    await Promise.all([write, closed])
+    assert.equal(isServiceRunning(dataDir), false)
+    assert.deepEqual(
+      readdirSync(dataDir).filter((name) => name.startsWith('weir.db')),
+      ['weir.db'],
+      'everything is in the database, and nothing in a log beside it',
+    )
+    assert.equal(openFiles(`${dataDir}/weir.db`), 0)
+  })
+
+  it('refuses a value that cannot be sent to it, as one that cannot be stored', async (t) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'weir-thread-'))
+    t.after(() => rmSync(dataDir, { recursive: true, force: true }))
+    const database = await openSqlite({ dataDir, exclusive: false })
+    t.after(() => database.close())
+    const statements = [{ sql: 'SELECT ?', runs: [[(() => {}) as never]], returns: 'rows' as const }]
+    const refused = database.transact({ access: 'write', locks: [], statements })
+    await assert.rejects(within(5000, 'it is refused', refused), RefusedWrite)
   })
 
   it('is not replaced when the store is being closed', async (t) => {

@@ -24,7 +24,7 @@ export function takeServiceLock(dataDir: string): { close(): void } {
 
 export function isServiceRunning(dataDir: string): boolean {
   try {
-    const file = new DatabaseSync(fileIn(dataDir), { readOnly: true, timeout: 0 })
+    const file = new DatabaseSync(fileIn(dataDir), { readOnly: true })
     try {
       file.prepare('SELECT count(*) FROM sqlite_schema').get()
     } finally {

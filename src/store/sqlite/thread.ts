@@ -39,7 +39,6 @@ export async function startThread(options: ConnectionOptions): Promise<StoreThre
     failure ??= new Error('the store thread has ended')
     opened.reject(failure)
     for (const call of calls.values()) call.reject(failure)
-    calls.clear()
     ended.resolve(failure)
   })
 

@@ -18,12 +18,6 @@ export default [
     why: 'Only a process that writes a journal has an owner. No journal has either name.',
   },
   {
-    file: 'src/store/sqlite/service-lock.ts',
-    before: 'const file = new DatabaseSync(fileIn(dataDir), { readOnly: true, timeout: 0 })',
-    after: 'const file = new DatabaseSync(fileIn(dataDir), { readOnly: true, timeout: 1 })',
-    why: 'It waits a millisecond for a lock that a service holds until it ends.',
-  },
-  {
     file: 'src/store/sqlite/statement-cache.ts',
     before: "if (kept.size > max) kept.delete(kept.keys().next().value ?? '')",
     after: "if (kept.size > max) kept.delete(kept.keys().next().value ?? 'x')",
