@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { Client } from 'pg'
 import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
 import { journalFiles, journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
@@ -11,17 +12,20 @@ import type { Store } from '../../src/store/store.ts'
 import { deliverOrphanedJournals } from '../../src/ledger/commands/orphaned-journals.ts'
 import { openMove } from '../../src/store/move.ts'
 import { openStore } from '../../src/store/open.ts'
-import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { isServiceRunning, takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { workerDirectory } from '../../src/cluster/workers/directories.ts'
 import { testBooks } from '../support/books.ts'
 import { commandLine } from '../support/command-line.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+import { openFiles } from '../support/open-files.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { noLimits } from '../support/key-limits.ts'
 
 const september = parseMonth('2026-09')!
 const october = parseMonth('2026-10')!
+/** What a terminal gets when a line of progress goes away. */
+const ERASED = '\r\u001B[1A\u001B[0J'
 const always = { from: 0, to: Number.MAX_SAFE_INTEGER }
 
 describe('weir migrate and weir journal ship', () => {
@@ -187,8 +191,43 @@ describe('weir migrate and weir journal ship', () => {
       ])
       assert.equal(code, 0)
       assert.match(stderr, /copying 100 %.*reconciling …/s)
+      assert.ok(stderr.endsWith(`reconciling …\n${ERASED}`))
       assert.doesNotMatch(stderr, /copying \d{4}/)
     } finally {
+      rmSync(books.dataDir, { recursive: true, force: true })
+    }
+  })
+
+  it('leaves a ledger in use whose copy does not reconcile to the same, and erases its progress before it says so', async () => {
+    const books = await testBooks(september.from)
+    const databaseUrl = await server.createDatabase()
+    const client = new Client(databaseUrl)
+    try {
+      const workspace = await books.workspace('acme')
+      const price = await books.price('meta/x', { input_per_million: '0.20' }, september.from)
+      await books.settle([await books.row(workspace, 'meta/x', price, september.from, { inputTokens: 1000 })])
+      await books.store.close()
+      const move = await openMove(books.dataDir, databaseUrl)
+      await move.copy(() => {})
+      await move.close()
+      await client.connect()
+      await client.query(
+        'ALTER TABLE ledger DISABLE TRIGGER ALL; UPDATE ledger SET amount_pico_aud = amount_pico_aud + 1',
+      )
+
+      const listeners = process.stderr.listenerCount('resize')
+      const { code, stderr, stdout } = await onTerminal(['migrate', '--to', databaseUrl, '--data', books.dataDir])
+      assert.deepEqual([code, stdout], [1, ''])
+      const failure = `reconciling …\n${ERASED}weir: the ledger in PostgreSQL does not agree with`
+      assert.ok(stderr.includes(failure), stderr)
+      assert.equal(process.stderr.listenerCount('resize'), listeners)
+      assert.ok(existsSync(join(books.dataDir, 'weir.db')))
+      const { rows } = await client.query('SELECT finished_at FROM moved_from')
+      assert.deepEqual(rows, [{ finished_at: null }], 'no service starts on the copy')
+      assert.equal(isServiceRunning(books.dataDir), false)
+      assert.equal(openFiles(books.dataDir), 0)
+    } finally {
+      await client.end()
       rmSync(books.dataDir, { recursive: true, force: true })
     }
   })

@@ -8,7 +8,7 @@ import { openConnections, type Connections } from '../../src/store/postgres/conn
 import { lockCall } from '../../src/store/postgres/locks.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { tcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
-import { eventually, gate } from '../support/waiting.ts'
+import { eventually, gate, within } from '../support/waiting.ts'
 
 /** What the service does with a connection that does not answer, after so long. */
 const ANSWER_MS = 65_000
@@ -172,6 +172,36 @@ describe('connections to PostgreSQL', () => {
     assert.deepEqual(reported, [])
   })
 
+  it('are ended after a minute without work, and not before', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const connections = await open(t)
+    const pid = await connections.use(pidOf)
+    t.mock.timers.tick(59_999)
+    assert.equal(await connections.use(pidOf), pid)
+    t.mock.timers.tick(60_000)
+    assert.notEqual(await connections.use(pidOf), pid)
+    t.mock.timers.reset()
+    assert.deepEqual(reported, [])
+  })
+
+  it('are given up at the start after five seconds, if the server accepts them and does not answer', async (t) => {
+    const { proxy, address } = await throughProxy(t)
+    proxy.blackHole(true)
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    let isOver = false
+    const refused = assert
+      .rejects(openConnections({ url: address, connectionsMax: 1, prepare: async () => {} }), {
+        code: 'ERR_DATABASE_AWAY',
+      })
+      .then(() => (isOver = true))
+    t.mock.timers.tick(CONNECT_MS - 1)
+    await setImmediate()
+    assert.ok(!isOver)
+    t.mock.timers.tick(1)
+    t.mock.timers.reset()
+    await within(5000, 'they are given up', refused)
+  })
+
   it('may end in the middle of a transaction: only its caller gets the error', async (t) => {
     const { proxy, address } = await throughProxy(t)
     const connections = await open(t, address)
@@ -257,9 +287,25 @@ describe('connections to PostgreSQL', () => {
     }
   })
 
-  it('are all closed if their preparation fails', async () => {
-    const failing = openConnections({ url, connectionsMax: 1, prepare: () => Promise.reject(new Error('not fit')) })
-    await assert.rejects(failing, { code: 'ERR_DATABASE_AWAY', message: /not fit/ })
+  it('do not poll any more if they were closed before', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const connections = await open(t)
+    const polls = t.mock.method(Pool.prototype, 'query', () => Promise.resolve())
+    await assert.rejects(connections.use(() => Promise.reject(new Error('Query read timeout'))))
+    await connections.close()
+    t.mock.timers.tick(500)
+    await setImmediate()
+    assert.deepEqual([reported, polls.mock.callCount()], [['away: ERR_DATABASE_AWAY'], 0])
+    polls.mock.restore()
+    t.mock.timers.reset()
+  })
+
+  it('are all closed if their preparation fails, whoever refuses it', async () => {
+    const away = () => Promise.reject(new Error('not fit'))
+    const refused = openConnections({ url, connectionsMax: 1, prepare: away })
+    await assert.rejects(refused, { code: 'ERR_DATABASE_AWAY', message: /not fit/ })
+    const failing = (client: PoolClient): Promise<void> => client.query('SELECT 1/0').then(() => {})
+    await assert.rejects(openConnections({ url, connectionsMax: 1, prepare: failing }), /division by zero/)
     const count = async (client: PoolClient): Promise<bigint> =>
       (await client.query<{ count: bigint }>("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weir'"))
         .rows[0]!.count

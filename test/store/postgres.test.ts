@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { Client } from 'pg'
 import { command, query, readRows } from '../../src/store/database.ts'
 import { openBookkeeping } from '../../src/bookkeeping.ts'
@@ -12,6 +13,7 @@ import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { projectorThread } from '../../src/ledger/projector-thread/thread.ts'
 import { withoutPassword } from '../../src/shared/address-without-password.ts'
+import { openLedgerDatabase } from '../../src/store/database-choice.ts'
 import { openMove } from '../../src/store/move.ts'
 import { openStore, storeOn } from '../../src/store/open.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
@@ -21,7 +23,7 @@ import { readPostgresStep, postgresSteps } from '../../src/store/postgres/migrat
 import { beginMove, finishMove, refuseUnfinishedMove, stateOfMove } from '../../src/store/postgres/moves.ts'
 import { timeLimits } from '../../src/store/postgres/time-limits.ts'
 import * as sqlite from '../../src/store/sqlite/migrate.ts'
-import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { isServiceRunning, takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { eventually, within } from '../support/waiting.ts'
@@ -218,6 +220,57 @@ describe('PostgreSQL behind the store', () => {
     } finally {
       await client.end()
     }
+  })
+
+  it('has four connections at most for each store, and keeps the directory locked until they are closed', async () => {
+    const lock = new Client(url)
+    await lock.connect()
+    try {
+      const { database: owned } = await openLedgerDatabase({ dataDir, databaseUrl: url, exclusive: true })
+      const pids = await Promise.all(
+        Array.from({ length: 12 }, () => readRows(owned, 'SELECT pg_backend_pid() AS pid, pg_sleep(0.1)')),
+      )
+      assert.equal(new Set(pids.map(([row]) => row?.['pid'])).size, 4)
+
+      await lock.query('SELECT pg_advisory_lock(7)')
+      const statements = [query('SELECT pg_advisory_xact_lock(7)')]
+      const waiting = owned.transact({ access: 'write', locks: [], statements })
+      await eventually('it waits', async () => {
+        const { rows } = await lock.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        return rows.length === 1
+      })
+      const closed = owned.close()
+      await setImmediate()
+      assert.equal(isServiceRunning(dataDir), true)
+      await lock.query('SELECT pg_advisory_unlock(7)')
+      await Promise.all([waiting, closed])
+      assert.equal(isServiceRunning(dataDir), false)
+    } finally {
+      await lock.end()
+    }
+  })
+
+  it('has no connection and no lock any more after a store was refused', async () => {
+    const unfinished = await server.createDatabase()
+    const moving = await open(unfinished)
+    await beginMove(moving, 'dir')
+    for (const exclusive of [true, false]) {
+      await assert.rejects(openLedgerDatabase({ dataDir, databaseUrl: unfinished, exclusive }), {
+        code: 'ERR_DATABASE_UNFINISHED',
+      })
+    }
+    const others = `SELECT count(*) AS count FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`
+    await eventually('they are closed', async () => (await readRows(moving, others))[0]?.['count'] === 0n)
+    assert.equal(isServiceRunning(dataDir), false)
+  })
+
+  it('has locks of the same numbers in every version: replicas of two versions wait for each other', () => {
+    const names = ['migration', 'invoices', 'keys', 'prices', 'usage_sums', 'refusals', 'alerts', 'batches'] as const
+    assert.deepEqual(
+      names.map(lockCall),
+      names.map((_, number) => `SELECT pg_advisory_xact_lock(1464158546, ${number})`),
+    )
   })
 
   it('reads several tables at one instant', async () => {

@@ -123,6 +123,7 @@ describe('a server of PostgreSQL', () => {
       await problemOf({ limits: 'statement_timeout,lock_timeout' }),
       dropped("ALTER ROLE weir SET idle_in_transaction_session_timeout = '10s'"),
     )
+    assert.equal(asked.length, 1, 'the pooler is not asked for more')
     assert.deepEqual(
       await problemOf({ limits: null }),
       dropped(

@@ -30,31 +30,37 @@ to the new address before you start the service.
     if (url === undefined) throw new UsageError('give the database to move to: weir migrate --to postgres://…')
     const { dataDir } = config
     const showsProgress = process.stderr.isTTY && flags.values['json'] !== true
-    const screen = showsProgress ? openScreen(process.stderr, { hasBlock: !isDumbTerminal() }) : undefined
-    const show = (line: string): void => screen?.setBlock([line])
-    const move = await openMove(dataDir, url)
-    try {
-      await settleOrphanedJournal(move.from, dataDir)
-      const rows = await move.copy((done, total) => show(`copying ${Math.floor((100 * done) / Math.max(1, total))} %`))
-      show('reconciling …')
-      const [before, after] = [await reconcileLedger(move.from), await reconcileLedger(move.to)]
-      requireSame(before, after)
-      await move.finish(systemClock.now())
-      screen?.close()
-      const to = withoutPassword(url)
-      const found = { data_dir: dataDir, database: to, rows, problems: after.problems.length }
-      flags.print(found, () =>
-        [
-          `${counted(rows['ledger'] ?? 0, 'ledger row')} and everything else in ${dataDir} were copied to ${to}, and both agree.`,
-          ...(after.problems.length > 0 ? ['weir reconcile found problems before and after: run it to see them.'] : []),
-          `Set database to this address in weir.yaml, or WEIR_DATABASE_URL, and start the service.`,
-        ].join('\n'),
-      )
-    } finally {
-      screen?.close()
-      await move.close()
-    }
+    const { rows, problems } = await moved(dataDir, url, showsProgress)
+    const to = withoutPassword(url)
+    flags.print({ data_dir: dataDir, database: to, rows, problems }, () =>
+      [
+        `${counted(rows['ledger'] ?? 0, 'ledger row')} and everything else in ${dataDir} were copied to ${to}, and both agree.`,
+        ...(problems > 0 ? ['weir reconcile found problems before and after: run it to see them.'] : []),
+        `Set database to this address in weir.yaml, or WEIR_DATABASE_URL, and start the service.`,
+      ].join('\n'),
+    )
   },
+}
+
+/** Returns the number of rows of each table, and of the problems that both databases have. */
+async function moved(
+  dataDir: string,
+  url: string,
+  showsProgress: boolean,
+): Promise<{ readonly rows: Readonly<Record<string, number>>; readonly problems: number }> {
+  await using opened = new AsyncDisposableStack()
+  const move = opened.adopt(await openMove(dataDir, url), (it) => it.close())
+  const screen = showsProgress ? openScreen(process.stderr, { hasBlock: !isDumbTerminal() }) : undefined
+  // What is printed afterwards must not stand below the progress, which is erased then.
+  opened.defer(() => screen?.close())
+  const show = (line: string): void => screen?.setBlock([line])
+  await settleOrphanedJournal(move.from, dataDir)
+  const rows = await move.copy((done, total) => show(`copying ${Math.floor((100 * done) / Math.max(1, total))} %`))
+  show('reconciling …')
+  const [before, after] = [await reconcileLedger(move.from), await reconcileLedger(move.to)]
+  requireSame(before, after)
+  await move.finish(systemClock.now())
+  return { rows, problems: after.problems.length }
 }
 
 /** Both must have the same workspaces, invoices, amounts and problems. */

@@ -23,4 +23,12 @@ export default [
     after: "if (kept.size > max) kept.delete(kept.keys().next().value ?? 'x')",
     why: 'A cache that is over its limit has a first key.',
   },
+  {
+    file: 'src/store/postgres/migrate.ts',
+    before:
+      "await client.query(readPostgresStep(step)) await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1])",
+    after:
+      "await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1]) await client.query(readPostgresStep(step))",
+    why: 'Both are in one transaction.',
+  },
 ]
