@@ -36,6 +36,7 @@ const chatForms = ['responses', 'messages'].map((it) => `inference/${it}`)
 const features: readonly Part[] = [
   { part: 'shared', may: [], packages: ['typebox', 'yaml', 'node:buffer', 'node:crypto', 'node:zlib'] },
   { part: 'shared/system-clock.ts', may: [], packages: [] },
+  { part: 'shared/flush-folder.ts', may: [], packages: ['node:fs'] },
   // The price of a request, from its usage and rates. Catalog, ledger and engines know it, so it knows none of them.
   { part: 'billing/rating', may: [], packages: [] },
 
@@ -43,7 +44,7 @@ const features: readonly Part[] = [
   { part: 'store', may: [], packages: [] },
   {
     part: 'store/sqlite',
-    may: ['store'],
+    may: ['shared/flush-folder.ts', 'store'],
     packages: ['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
   },
   { part: 'store/postgres', may: ['store'], packages: ['node:fs', 'pg'] },
@@ -75,7 +76,7 @@ const features: readonly Part[] = [
   // How servers word things.
   { part: 'engines/dialects', may: ['catalog', 'engines'], packages: [] },
 
-  { part: 'ledger', may: ['billing/rating', 'store'] },
+  { part: 'ledger', may: ['billing/rating', 'shared/flush-folder.ts', 'store'] },
   { part: 'workspaces', may: ['alerts', 'billing/rating', 'cluster/changes', 'ledger', 'store'] },
   { part: 'workspaces/rate-limits', may: [], packages: [] },
   { part: 'workspaces/rate-limits/redis.ts', may: ['workspaces/rate-limits', 'cluster/redis'], packages: [] },
@@ -98,7 +99,10 @@ const features: readonly Part[] = [
   { part: 'ledger/reconcile', may: ['billing', 'billing/rating', 'ledger', 'workspaces'], packages: [] },
 
   { part: 'operate/audit', may: ['store'], packages: [] },
-  { part: 'server', may: ['cluster', 'operate/audit', 'workspaces', 'workspaces/rate-limits', CODE_SAMPLES] },
+  {
+    part: 'server',
+    may: ['cluster', 'operate/audit', 'shared/flush-folder.ts', 'workspaces', 'workspaces/rate-limits', CODE_SAMPLES],
+  },
   { part: CODE_SAMPLES, may: [], packages: [], isAlone: true },
 
   // Files and batches. How a line becomes a job is given to it, because only routes know all endpoints.
@@ -164,7 +168,7 @@ const features: readonly Part[] = [
     ],
   },
   // A backup is a copy of files, whatever is in them.
-  { part: 'operate/backup', may: ['batches', 'ledger', 'store/sqlite'] },
+  { part: 'operate/backup', may: ['batches', 'ledger', 'shared/flush-folder.ts', 'store/sqlite'] },
 ]
 
 /** Parts that know several features, because they are where those meet. */
@@ -546,7 +550,7 @@ export const parts: readonly Part[] = [...features, ...joints, ...localModels, .
 
 /**
  * What has no I/O, no clock and no randomness of its own, and imports only what is pure too: folders and files.
- * `shared/system-clock.ts` is the one exception in its folder.
+ * `notPure` are the exceptions in these folders.
  */
 export const pure: readonly string[] = [
   'shared',
@@ -622,6 +626,8 @@ export const pure: readonly string[] = [
   'workspaces/spend-limits/spending.ts',
   'workspaces/workspace.ts',
 ]
+
+export const notPure: readonly string[] = ['shared/flush-folder.ts', 'shared/system-clock.ts']
 
 /**
  * What other features may import of each feature. A list instead of an index.ts: a start loads only what it needs, and a

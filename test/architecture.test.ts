@@ -2,7 +2,16 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { describe, it } from 'node:test'
-import { CODE_SAMPLES, CONTRACT, LOCAL_MODELS, parts, publicFiles, pure, type Part } from './architecture-parts.ts'
+import {
+  CODE_SAMPLES,
+  CONTRACT,
+  LOCAL_MODELS,
+  notPure,
+  parts,
+  publicFiles,
+  pure,
+  type Part,
+} from './architecture-parts.ts'
 
 /** Loose files in src/: main.ts, compose.ts, config.ts and pieces of compose.ts. */
 const LOOSE_MAX = 8
@@ -95,7 +104,7 @@ function partOf(file: string): Part | undefined {
 }
 
 function isPure(file: string): boolean {
-  return file !== 'shared/system-clock.ts' && pure.some((it) => isIn(file, it))
+  return !notPure.includes(file) && pure.some((it) => isIn(file, it))
 }
 
 function isIn(file: string, part: string): boolean {

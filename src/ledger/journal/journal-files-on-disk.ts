@@ -1,7 +1,8 @@
-import { closeSync, constants, fsyncSync, mkdirSync, openSync, write } from 'node:fs'
+import { constants, mkdirSync, write } from 'node:fs'
 import { open, readdir, rename, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { diskFailureOf, explainDiskFailure } from '../../shared/disk-failure.ts'
+import { flushFolder, flushFolderSync } from '../../shared/flush-folder.ts'
 import { JOURNAL_FOLDER, segmentName, segmentsAmong } from './segment-names.ts'
 import type { JournalFiles } from './journal-files.ts'
 
@@ -11,7 +12,7 @@ const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
 export function journalFiles(folder: string): JournalFiles {
   const path = (segment: number): string => join(folder, segmentName(segment))
   try {
-    if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) syncNameOf(folder)
+    if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) flushFolderSync(dirname(folder))
   } catch (error) {
     throw explained(error, folder)
   }
@@ -29,7 +30,7 @@ export function journalFiles(folder: string): JournalFiles {
       try {
         const plain = await open(path(segment), constants.O_WRONLY)
         handles.push(plain)
-        await syncFolder(folder)
+        await flushFolder(folder)
         return {
           write: (bytes, offset, isDurable, done) => writeAll((isDurable ? durable : plain).fd, bytes, offset, done),
           close: closeAll,
@@ -77,25 +78,6 @@ function writeAll(handle: number, bytes: Buffer, offset: number, done: (error: E
     if (error || written === bytes.length) done(error)
     else writeAll(handle, bytes.subarray(written), offset + written, done)
   })
-}
-
-/** A new file is durable only once its entry in the folder is. */
-function syncNameOf(folder: string): void {
-  const parent = openSync(dirname(folder), 'r')
-  try {
-    fsyncSync(parent)
-  } finally {
-    closeSync(parent)
-  }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 /** The folder of the journal in a data directory. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { flushFolderSync } from '../../shared/flush-folder.ts'
 
 /**
  * The owner of the journal in a folder. A database that receives the journals of several replicas remembers for each
@@ -38,11 +39,6 @@ function write(folder: string, owner: string): string {
   const unfinished = join(folder, `${FILE}.new`)
   writeFileSync(unfinished, `${owner}\n`, { mode: 0o600, flush: true })
   renameSync(unfinished, join(folder, FILE))
-  const names = openSync(folder, 'r')
-  try {
-    fsyncSync(names)
-  } finally {
-    closeSync(names)
-  }
+  flushFolderSync(folder)
   return owner
 }

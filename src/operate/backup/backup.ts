@@ -14,6 +14,7 @@ import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { appendDescription, checksumOf, journalBytes, KEPT_FILES, type BackupDescription } from './backup-file.ts'
 import { appendBatchFiles, listedFiles, type ListedFiles } from './batch-files.ts'
+import { flushFolderSync } from '../../shared/flush-folder.ts'
 import { explainSqliteError } from '../../store/sqlite/failures.ts'
 import { firstFault, rowCounts, sameCounts } from './integrity.ts'
 import { appendSegments, closeSegments, openSegments, type OpenSegment } from './journal-copy.ts'
@@ -96,7 +97,7 @@ async function writeBackup(
     appendDescription(handle, description)
     fsyncSync(handle)
     renameSync(part, file)
-    syncFolder(dirname(resolve(file)))
+    flushFolderSync(dirname(resolve(file)))
     return { bytes: fstatSync(handle).size, journalBytes: journalBytes(description), description }
   } catch (error) {
     rmSync(part, { force: true })
@@ -171,14 +172,4 @@ export function openUnchanging(file: string): DatabaseSync {
 function keptFiles(dataDir: string): Readonly<Record<string, string>> {
   const present = KEPT_FILES.filter((name) => existsSync(join(dataDir, name)))
   return Object.fromEntries(present.map((name) => [name, readFileSync(join(dataDir, name), 'utf8')]))
-}
-
-/** Makes the names in a folder durable. */
-export function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
 }

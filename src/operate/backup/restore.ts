@@ -13,7 +13,7 @@ import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { FILES_FOLDER } from '../../batches/file-store.ts'
 import { JOURNAL_FOLDER, segmentName } from '../../ledger/journal/segment-names.ts'
-import { openUnchanging, syncFolder } from './backup.ts'
+import { openUnchanging } from './backup.ts'
 import {
   batchFilesIn,
   checkedDescription,
@@ -22,6 +22,7 @@ import {
   segmentsIn,
   type BackupDescription,
 } from './backup-file.ts'
+import { flushFolderSync } from '../../shared/flush-folder.ts'
 import { explainSqliteError } from '../../store/sqlite/failures.ts'
 import { firstFault, rowCounts, sameCounts } from './integrity.ts'
 import { refusal } from '../../store/sqlite/migrate.ts'
@@ -73,7 +74,7 @@ export function restoreBackup({ file, dataDir, force, now, actor }: RestoreOptio
       renameSync(join(staged, name), join(dataDir, name))
     }
     rmSync(staged, { recursive: true })
-    syncFolder(dataDir)
+    flushFolderSync(dataDir)
     return { description, replaced }
   } catch (error) {
     throw explainSqliteError(error, dataDir)
@@ -101,7 +102,7 @@ function stage(folder: string, file: string, description: BackupDescription, by:
     }
     check(join(folder, DATABASE), file, description)
     record(join(folder, DATABASE), file, description, by)
-    syncFolder(folder)
+    flushFolderSync(folder)
   } catch (error) {
     rmSync(folder, { recursive: true })
     throw error
@@ -116,7 +117,7 @@ function stageParts(
   if (parts.length === 0) return
   mkdirSync(folder, { mode: 0o700 })
   for (const { name, from, bytes } of parts) copyPart(file, from, bytes, join(folder, name))
-  syncFolder(folder)
+  flushFolderSync(folder)
 }
 
 function copyPart(file: string, from: number, bytes: number, to: string): void {
@@ -174,5 +175,5 @@ function moveAside(dataDir: string, replaced: string, present: readonly string[]
     if (isRestoreFolder(name)) rmSync(join(dataDir, name), { recursive: true })
     else renameSync(join(dataDir, name), join(replaced, name))
   }
-  syncFolder(replaced)
+  flushFolderSync(replaced)
 }

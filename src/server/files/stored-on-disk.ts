@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { DiskRoom } from '../../shared/disk-room.ts'
 import { ApiError } from '../../shared/errors.ts'
+import { flushFolder, flushFolderSync } from '../../shared/flush-folder.ts'
 import { missing, piecesOf, type StoredFiles } from './stored-files.ts'
 
 /** Stores files in a folder. The disk keeps a reserve for the ledger, which they do not use. */
 export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
-  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) syncNameOf(folder)
+  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) flushFolderSync(dirname(folder))
   const place = placeOf(folder)
   return {
     place,
@@ -30,7 +31,7 @@ export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
           await handle.close()
         }
         await rename(part, path)
-        await syncFolder(folder)
+        await flushFolder(folder)
       } catch (cause) {
         await rm(part, { force: true }).catch(() => {})
         throw new ApiError('service_unavailable', 'The file could not be stored. Try again later.', { cause })
@@ -46,26 +47,6 @@ export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
     },
     remove: (name) => rm(join(folder, name), { force: true }),
     async close() {},
-  }
-}
-
-/** The files in a new folder are durable only once its entry in the folder around it is. */
-function syncNameOf(folder: string): void {
-  const parent = openSync(dirname(folder), 'r')
-  try {
-    fsyncSync(parent)
-  } finally {
-    closeSync(parent)
-  }
-}
-
-/** Renaming is durable once the folder is. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }
 

@@ -1,7 +1,8 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { diskFailureOf, explainDiskFailure } from '../../shared/disk-failure.ts'
+import { flushFolderSync } from '../../shared/flush-folder.ts'
 import { damagedDirectory, explainSqliteError, sqliteCode } from './failures.ts'
 import { migrateSqlite, refusal } from './migrate.ts'
 import { takeServiceLock } from './service-lock.ts'
@@ -87,7 +88,7 @@ function makeDirectory(directory: string): void {
     const parent = dirname(directory)
     if (parent !== directory) makeDirectory(parent)
     mkdirSync(directory, { mode: 0o700 })
-    syncFolder(parent)
+    flushFolderSync(parent)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     // Another process may have created it in the meantime.
@@ -95,16 +96,6 @@ function makeDirectory(directory: string): void {
     if (code === 'ERR_DATA_DIR_DISK') throw error
     const failure = diskFailureOf(code) ?? 'unwritable'
     throw refusal('ERR_DATA_DIR_DISK', explainDiskFailure(failure, directory, message), error)
-  }
-}
-
-/** What is written to a new folder is durable only once its entry in the folder around it is. */
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
   }
 }
 
