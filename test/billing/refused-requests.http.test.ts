@@ -161,15 +161,20 @@ describe('[X5] requests that were refused', () => {
     weir.writeConfig(stageConfig([], { model: { serverless: { limits: roomyLimits } } }))
     await read(weir.reload())
     await read(weir.chat({}))
+    // Announced only: there is nothing in the catalog that it could run on.
+    weir.writeConfig(stageConfig([], { model: { serverless: undefined } }))
+    await read(weir.reload())
+    await read(weir.chat({ model: 'test-8b' }))
     const { newest } = await refusedOf(weir)
     assert.deepEqual(
       newest.map((it) => [it.error_code, it.http_status, it.model]),
       [
         ['model_not_configured', 503, 'meta/test-8b'],
+        ['model_not_configured', 503, 'meta/test-8b'],
         ['spend_limit_exceeded', 402, 'meta/test-8b'],
       ],
     )
-    assert.match(newest[1]?.reason ?? '', /spend limit for this month is/)
+    assert.match(newest[2]?.reason ?? '', /spend limit for this month is/)
   })
 
   it('omit requests with a ledger row, lookups that find nothing, pages and health checks', async (t) => {

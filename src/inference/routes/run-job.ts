@@ -78,8 +78,10 @@ export function resolveFor(
   if (name.length > MAX_MODEL_NAME) {
     throw invalidParameter('invalid_value', 'model', `a string of 1 to ${MAX_MODEL_NAME} characters`)
   }
+  // Noted first: a model that nothing serves is refused, and the refusal is about that model.
+  const known = catalog.find(name, caller.workspace.name)
+  if (known) exchange.notes = { model: known.id }
   const found = catalog.resolve(name, caller.workspace.name)
-  exchange.notes = { model: found.model.id }
   if (caller.rules?.allowsModel(found.model) === false) {
     throw new ApiError('model_access_denied', `This API key may not call ${found.model.id}.`, { param: 'model' })
   }
