@@ -38,8 +38,10 @@ export function Form({
 
   function mark(found: Problems): void {
     setProblems(found)
-    const first = controlsOf(form.current).find(({ name }) => name in found)
-    // The field may be in a sheet that is closed.
+    const marked = controlsOf(form.current).filter(({ name }) => name in found)
+    // A field may be in a part of the form that is folded up, or in a sheet that is closed.
+    for (const it of marked) it.closest('details')?.setAttribute('open', '')
+    const [first] = marked
     const sheet = first?.closest('dialog')
     if (sheet?.open === false) sheet.showModal()
     first?.focus()

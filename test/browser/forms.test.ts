@@ -133,6 +133,8 @@ describe('a form of the operator', () => {
     await page.getByLabel('Models').fill('meta/test-8b\ntest-8b')
     await page.getByLabel('/embeddings').check()
     await page.getByLabel('Addresses').fill('10.0.0.0/40')
+    // The limits unfold again to show what is wrong.
+    await page.getByText('Limits', { exact: true }).click()
     await page.getByRole('button', { name: 'Save' }).click()
     await page.locator('.field-problem').getByText('is neither').waitFor()
     await assertAccessible(page)
