@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -67,9 +68,14 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
 
   const socketPath = (runtime: RuntimeName): string => join(socketDirectory, `${runtime}-${process.pid}.sock`)
 
+  function requireRunning(): void {
+    if (stopping) throw new Error('the engine supervisor is stopping')
+  }
+
   async function start(runtime: RuntimeName): Promise<void> {
+    requireRunning()
     const host = hosts[runtime]
-    await mkdir(socketDirectory, { recursive: true, mode: 0o700 })
+    mkdirSync(socketDirectory, { recursive: true, mode: 0o700 })
     const child = fork(options.hostProgram, hostArguments(runtime, socketPath(runtime), options, host.gpu), {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: [],
@@ -112,7 +118,7 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
   }
 
   async function socket(runtime: RuntimeName): Promise<string> {
-    if (stopping) throw new Error('the engine supervisor is stopping')
+    requireRunning()
     const host = hosts[runtime]
     const ready = (host.ready ??= startAfterBackoff(runtime))
     try {
@@ -129,10 +135,10 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
 
   /** undefined if no host answers. */
   async function ask(runtime: RuntimeName, request: Dispatcher.RequestOptions): Promise<unknown> {
-    const limits = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS, connect: { timeout: ANSWER_MS } }
-    const client = new Client('http://host', { socketPath: socketPath(runtime), ...limits })
+    const client = new Client('http://host', { socketPath: socketPath(runtime) })
     try {
-      return await (await client.request(request)).body.json()
+      const answer = await client.request({ ...request, signal: AbortSignal.timeout(ANSWER_MS) })
+      return await answer.body.json()
     } catch {
       return undefined
     } finally {
@@ -189,18 +195,13 @@ async function isListening(socketPath: string): Promise<boolean> {
 }
 
 async function becomesReady(child: ChildProcess, exited: Promise<unknown>): Promise<void> {
-  const cancel = new AbortController()
-  const ready = once(child, 'message', { signal: AbortSignal.any([cancel.signal, AbortSignal.timeout(MAX_START_MS)]) })
+  const ready = once(child, 'message', { signal: AbortSignal.timeout(MAX_START_MS) })
   const diedEarly = exited.then(() => Promise.reject(new Error('the engine host ended before it was ready')))
   try {
     await Promise.race([ready, diedEarly])
   } catch (error) {
     child.kill('SIGKILL')
     throw error
-  } finally {
-    diedEarly.catch(() => {})
-    ready.catch(() => {})
-    cancel.abort()
   }
 }
 

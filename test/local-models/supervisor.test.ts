@@ -3,7 +3,8 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, it, type TestContext } from 'node:test'
+import { ChildProcess } from 'node:child_process'
+import { after, afterEach, before, describe, it, type TestContext } from 'node:test'
 import { engineSupervisor, type EngineSupervisor } from '../../src/local-models/supervisor.ts'
 import { processesNaming } from '../support/processes.ts'
 import { eventually, within } from '../support/waiting.ts'
@@ -19,10 +20,11 @@ const socket = process.argv.find((it) => it.startsWith('--socket=')).slice('--so
 process.on('SIGTERM', () => process.exit(0))
 process.on('disconnect', () => process.exit(0))
 const unloaded = []
+console.error('a line of stderr')
 rmSync(socket, { force: true })
-createServer((request, response) => {
+createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
   if (request.method === 'GET') return response.end(JSON.stringify({ loaded: [request.url, ...unloaded] }))
-  request.on('data', (data) => unloaded.push(request.url + ' ' + data))
+  request.on('data', (data) => unloaded.push(request.method + ' ' + request.url + ' ' + data))
   request.on('end', () => response.end('{}'))
 }).listen(socket, () => {
   console.log('onnx engine ready')
@@ -40,6 +42,8 @@ describe('the supervisor', () => {
     await writeFile(hostProgram, HOST)
   })
   after(() => rm(directory, { recursive: true, force: true }))
+
+  afterEach(() => writeFile(hostProgram, HOST))
 
   const limits = { threads: 1, parallelRequests: 2, memoryBudgetBytes: 1e9 }
   /** Stopped when its test ends, however that ends: a host left running would keep the failure from being reported. */
@@ -75,8 +79,14 @@ describe('the supervisor', () => {
     const path = supervisor.socketPath('onnx')
     assert.deepEqual(processesNaming(path), [])
     assert.deepEqual(await Promise.all([supervisor.socket('onnx'), supervisor.socket('onnx')]), [path, path])
-    assert.equal(processesNaming(path).length, 1)
+    const [pid, ...others] = processesNaming(path)
+    assert.deepEqual(others, [])
+    const given = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(2, -1)
+    const places = [`--socket=${path}`, `--models=${directory}`]
+    const computing = ['--threads=1', '--parallel=2', '--memory-budget=1000000000']
+    assert.deepEqual(given, ['--runtime=onnx', ...places, ...computing])
     assert.ok(lines.includes('onnx engine ready'))
+    await eventually('all that it prints is logged', () => lines.includes('a line of stderr'))
     assert.equal(statSync(join(directory, 'sockets')).mode & 0o777, 0o700, 'others of the machine cannot connect')
     await supervisor.stop()
     assert.deepEqual(processesNaming(path), [])
@@ -166,8 +176,30 @@ describe('the supervisor', () => {
     assert.deepEqual(await supervisor.loaded('onnx'), [])
     await startedHost(supervisor)
     await supervisor.unload('onnx', 'a/b')
-    assert.deepEqual(await supervisor.loaded('onnx'), ['/health', '/unload {"model":"a/b"}'])
+    assert.deepEqual(await supervisor.loaded('onnx'), ['/health', 'POST /unload {"model":"a/b"}'])
     assert.deepEqual(await supervisor.loaded('llama'), [])
+    // The first is the socket that the host listens on.
+    await eventually('no connection is left', () => socketsOf(supervisor.socketPath('onnx')) === 1)
+  })
+
+  const socketsOf = (path: string): number =>
+    readFileSync('/proc/net/unix', 'utf8')
+      .split('\n')
+      .filter((line) => line.endsWith(path)).length
+
+  it('asks a host for at most two seconds: one that does not answer has no models', async (t) => {
+    const supervisor = supervise(t)
+    await writeFile(
+      hostProgram,
+      HOST.replace("request.method === 'GET'", 'true').replace('response.end', 'console.log'),
+    )
+    await startedHost(supervisor)
+    const over = new AbortController()
+    t.mock.method(AbortSignal, 'timeout', (ms: number) => (assert.equal(ms, 2000), over.signal))
+    const loaded = supervisor.loaded('onnx')
+    await eventually('it is asked', () => lines.at(-1) === '{"loaded":["/health"]}')
+    over.abort()
+    assert.deepEqual(await loaded, [])
   })
 
   it('refuses a request whose host ends before it is ready, and starts it again', async (t) => {
@@ -176,5 +208,60 @@ describe('the supervisor', () => {
     await assert.rejects(supervisor.socket('onnx'), /^Error: the engine host ended before it was ready$/)
     await writeFile(hostProgram, HOST)
     await startedHost(supervisor)
+  })
+
+  it('ends a host that is not ready within a minute', async (t) => {
+    const supervisor = supervise(t)
+    await writeFile(hostProgram, 'setInterval(() => {}, 1000)')
+    const over = new AbortController()
+    t.mock.method(AbortSignal, 'timeout', (ms: number) => (assert.equal(ms, 60_000), over.signal))
+    const refused = assert.rejects(supervisor.socket('onnx'), { name: 'AbortError' })
+    await eventually('it runs', () => processesNaming(supervisor.socketPath('onnx')).length === 1)
+    over.abort()
+    await refused
+    await eventually('it has ended', () => processesNaming(supervisor.socketPath('onnx')).length === 0)
+  })
+
+  it('starts a host again that could not be run', async (t) => {
+    const supervisor = supervise(t)
+    const { execPath } = process
+    process.execPath = join(directory, 'nothing')
+    await assert.rejects(supervisor.socket('onnx'), { code: 'ENOENT' }).finally(() => (process.execPath = execPath))
+    assert.match(lines.at(-1) ?? '', /^engine host ended \(spawn .* ENOENT\); can start again in 250 ms$/)
+    await startedHost(supervisor)
+  })
+
+  it('starts no host once it stops, not even for a request that waits for the end of a pause', async (t) => {
+    const supervisor = supervise(t)
+    await crash(await startedHost(supervisor), 'SIGKILL')
+    const refused = assert.rejects(supervisor.socket('onnx'), /stopping/)
+    await supervisor.stop()
+    await refused
+    assert.deepEqual(processesNaming(supervisor.socketPath('onnx')), [])
+  })
+
+  it('kills a host that has not ended five seconds after it was asked to, and only then', async (t) => {
+    const signals: unknown[] = []
+    const kill = ChildProcess.prototype.kill
+    t.mock.method(ChildProcess.prototype, 'kill', function (this: ChildProcess, signal: NodeJS.Signals) {
+      signals.push(signal)
+      return kill.call(this, signal)
+    })
+    for (const isStuck of [false, true]) {
+      // A second signal would end it.
+      if (isStuck)
+        await writeFile(hostProgram, HOST.replace(/on\('SIGTERM'.*/, "once('SIGTERM', () => console.log('no'))"))
+      const supervisor = supervise(t)
+      await startedHost(supervisor)
+      t.mock.timers.enable({ apis: ['setTimeout'] })
+      const stopped = supervisor.stop()
+      if (isStuck) t.mock.timers.tick(4999)
+      else await stopped
+      assert.deepEqual(signals, ['SIGTERM'])
+      t.mock.timers.tick(isStuck ? 1 : 5000)
+      await stopped
+      t.mock.timers.reset()
+      assert.deepEqual(signals.splice(0), isStuck ? ['SIGTERM', 'SIGKILL'] : ['SIGTERM'])
+    }
   })
 })
