@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -13,6 +15,7 @@ import { findModel, modelBytes, runtimeBytes } from '../../src/local-models/inst
 import { localModels } from '../../src/local-models/local-models.ts'
 import type { Engine } from '../../src/engines/engine.ts'
 import { eventually, within } from '../support/waiting.ts'
+import { fileServer, type ServedFile } from './file-server.ts'
 
 /** Nothing listens there. */
 const NOWHERE = 'http://127.0.0.1:1/'
@@ -142,5 +145,105 @@ describe('the models a service runs itself', () => {
     complete()
     await eventually('the installed package is seen', () => state() === undefined && engine.usable())
     await local.close()
+  })
+
+  it('leave the memory of their host when they are removed; a closed service leaves no socket', async (t) => {
+    const { installation, complete } = incompleteInstallation()
+    complete()
+    const models = join(directory, 'in-memory')
+    putIn(models, PRESENT)
+    const local = localModels({ directory: models, environment: process.env, installation, log: () => {} })
+    let socketPath = ''
+    local.engine(PRESENT, (path) => ((socketPath = path), {} as Engine))
+    const asked: string[] = []
+    const loaded = [{ model: PRESENT, bytes: 5, requests: 0 }]
+    const host = createServer(async (request, response) => {
+      asked.push(`${request.method} ${request.url} ${await text(request)}`)
+      response.end(JSON.stringify({ loaded }))
+    })
+    mkdirSync(dirname(socketPath))
+    t.after(() => host.close())
+    await once(host.listen(socketPath), 'listening')
+    assert.deepEqual((await local.memory()).loaded, { onnx: loaded, llama: [] })
+    await local.remove(PRESENT)
+    await eventually('the host is told', () => asked.length > 1)
+    assert.deepEqual(asked, ['GET /health ', `POST /unload {"model":"${PRESENT}"}`])
+    await local.close()
+    assert.equal(existsSync(dirname(socketPath)), false)
+  })
+
+  it('are paused together if they have the same files', async () => {
+    const environment = { ...process.env, npm_config_registry: NOWHERE, HF_ENDPOINT: NOWHERE }
+    const { installation, complete } = incompleteInstallation()
+    complete()
+    const models = join(directory, 'alike')
+    const local = localModels({ directory: models, environment, installation, log: () => {} })
+    const alike = [PRESENT, 'weir/minilm-rerank', 'weir/minilm-ranking']
+    const engine = local.engine(PRESENT, () => ({}) as Engine)
+    const stopped: string[] = []
+    const stoppedOne = (slug: string): void => void stopped.push(slug)
+    const events = { progress: () => {}, ready: () => {}, failed: () => {}, stopped: stoppedOne }
+    local.pullMissing(['openai/whisper-base', ...alike], events)
+    local.pause(PRESENT)
+    assert.deepEqual(stopped, alike)
+    for (const slug of alike)
+      assert.deepEqual(local.stateOf(slug), { state: 'paused', isWaiting: false, receivedBytes: 0, problem: undefined })
+    await eventually('its requests learn of it', () => engine.missingFiles?.()?.isPaused === true)
+    await local.close()
+  })
+
+  it('have why their download failed until it goes on; their order ends with it, and the download with its service', async (t) => {
+    const slug = 'baai/bge-small-en-v1.5'
+    const content = randomBytes(200_000)
+    const headers = { 'x-linked-etag': createHash('sha256').update(content).digest('hex') }
+    const folder = '/Xenova/bge-small-en-v1.5/resolve/main'
+    const served: Record<string, ServedFile> = {}
+    const hub = await fileServer(served, 60)
+    t.after(() => hub.close())
+    const { installation, complete } = incompleteInstallation()
+    complete()
+    const environment = { ...process.env, HF_ENDPOINT: hub.url }
+    const models = join(directory, 'failing')
+    const start = (address: string) =>
+      localModels({
+        directory: models,
+        environment: { ...environment, HF_ENDPOINT: address },
+        installation,
+        log: () => {},
+      })
+    const local = start(hub.url)
+    t.after(() => local.close())
+    const ended: string[] = []
+    const [ready, failed] = ['ready', 'failed'].map((how) => (name: string) => void ended.push(`${how} ${name}`))
+    const events = { progress: () => {}, ready: ready!, failed: failed!, stopped: () => {} }
+    local.pullMissing([], events)
+    await local.download(slug)
+    await eventually('it fails', () => ended.length > 0, 60_000)
+    assert.match(local.stateOf(slug).problem ?? '', /answered 404/)
+    const { orderOf } = modelFiles(models, { environment })
+    assert.deepEqual([local.stateOf(slug).state, orderOf(slug)], ['failed', 'download'])
+
+    served[`${folder}/tokenizer.json`] = served[`${folder}/onnx/model_quantized.onnx`] = { content, headers }
+    await local.download(slug)
+    await eventually('it goes on', () => local.stateOf(slug).state === 'downloading', 60_000)
+    assert.equal(local.stateOf(slug).problem, undefined)
+    hub.setDelay(0)
+    await eventually('it is there', () => ended.length > 1, 60_000)
+    assert.deepEqual(ended, [`failed ${slug}`, `ready ${slug}`])
+    assert.deepEqual([local.stateOf(slug).state, orderOf(slug)], ['ready', undefined])
+    await local.remove(slug)
+
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    t.after(() => silent.close() && silent.closeAllConnections())
+    const hasCaller = (): Promise<boolean> =>
+      new Promise((resolve) => silent.getConnections((_error, count) => resolve(count > 0)))
+    const other = start(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`)
+    other.pullMissing([], { ...events, stopped: () => ended.push('stopped') })
+    await other.download(slug)
+    await eventually('it runs', hasCaller, 60_000)
+    await other.close()
+    await eventually('it has ended', async () => !(await hasCaller()))
+    assert.equal(ended.length, 2, 'a service that stops reports neither a failure nor an end')
   })
 })
