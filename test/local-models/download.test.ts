@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
+import timers from 'node:timers/promises'
 import { download } from '../../src/local-models/files/download.ts'
+import { givenUpAfter } from '../support/undici-time.ts'
+import { eventually } from '../support/waiting.ts'
 
 /** Downloads from a server that answers like this, after an earlier attempt left `part`. Returns the file. */
 async function downloaded(
@@ -123,5 +127,93 @@ describe('a download', () => {
     })
     await assert.rejects(refused, /answered 404/)
     assert.equal(requests, 1)
+  })
+
+  /** Downloads from a server that says nothing by itself, and is not tried again. */
+  async function silentServer(t: TestContext, scheme = 'http') {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-download-'))
+    const accepted: Socket[] = []
+    const server = createTcpServer((socket) => void accepted.push(socket.on('error', () => {})))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    t.after(() => {
+      for (const socket of accepted) socket.destroy()
+      server.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    const pauses: unknown[] = []
+    t.mock.method(timers, 'setTimeout', async (...given: unknown[]) => {
+      pauses.push(given)
+      throw new Error('no further attempt')
+    })
+    const url = `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/file`
+    const start = (options: { readonly signal?: AbortSignal } = {}): Promise<void> =>
+      download({ url, partPath: join(folder, 'file.part'), onBytes() {}, ...options })
+    const call = async (): Promise<Socket> => {
+      await eventually('it is called', () => accepted.length === 1)
+      if (scheme === 'http') await once(accepted[0]!, 'data')
+      return accepted[0]!
+    }
+    const received = (): number => statSync(join(folder, 'file.part'), { throwIfNoEntry: false })?.size ?? 0
+    return { start, call, pauses, received }
+  }
+
+  it('is tried again if the server falls silent for a minute, before its answer or in it', async (t) => {
+    for (const answer of ['', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1234']) {
+      const { start, call, pauses, received } = await silentServer(t)
+      const downloading = start()
+      ;(await call()).write(answer)
+      if (answer !== '') await eventually('a part arrives', () => received() === 4)
+      assert.equal(await givenUpAfter(60_000, downloading), 'no further attempt')
+      // It is shorter after an attempt that received something.
+      assert.deepEqual(pauses, [[answer === '' ? 500 : 250, undefined, {}]])
+      t.mock.restoreAll()
+    }
+  })
+
+  it('fails if there is no connection within ten seconds', async (t) => {
+    const { start, call } = await silentServer(t, 'https')
+    const downloading = start()
+    await call()
+    assert.equal(await givenUpAfter(10_000, downloading), 'UND_ERR_CONNECT_TIMEOUT')
+  })
+
+  it('ends with its signal, in a request or in the pause before the next', async (t) => {
+    const { start, call, pauses } = await silentServer(t)
+    const stop = new AbortController()
+    const stopped = assert.rejects(start({ signal: stop.signal }), { name: 'AbortError' })
+    const connection = await call()
+    stop.abort()
+    await stopped
+    await eventually('its connection is closed', () => connection.destroyed || connection.readableEnded)
+    assert.deepEqual(pauses, [])
+  })
+
+  it('waits for its next attempt only as long as it is wanted', async (t) => {
+    const { start, call, pauses } = await silentServer(t)
+    const { signal } = new AbortController()
+    const refused = assert.rejects(start({ signal }), /no further attempt/)
+    ;(await call()).destroy()
+    await refused
+    assert.deepEqual(pauses, [[500, undefined, { signal }]])
+  })
+
+  it('leaves its connection free for the next one, whatever the answer', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-download-'))
+    let connections = 0
+    const statuses = [404, 416, 404, 416]
+    const server = createServer((_request, response) => response.writeHead(statuses.shift() ?? 200).end('no'))
+    server.on('connection', () => connections++)
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    t.after(() => {
+      server.closeAllConnections()
+      server.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/file`
+    for (let call = 0; call < 5; call++)
+      await download({ url, partPath: join(folder, 'part'), onBytes() {} }).catch((error: Error) =>
+        assert.match(error.message, /answered 404/),
+      )
+    assert.deepEqual([readFileSync(join(folder, 'part'), 'utf8'), connections], ['no', 1])
   })
 })

@@ -259,9 +259,9 @@ describe('the supervisor', () => {
       else await stopped
       assert.deepEqual(signals, ['SIGTERM'])
       t.mock.timers.tick(isStuck ? 1 : 5000)
-      await stopped
       t.mock.timers.reset()
       assert.deepEqual(signals.splice(0), isStuck ? ['SIGTERM', 'SIGKILL'] : ['SIGTERM'])
+      await stopped
     }
   })
 })

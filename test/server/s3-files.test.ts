@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { s3Files, storedInS3 } from '../../src/server/files/s3.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
+import { givenUpAfter } from '../support/undici-time.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
 const settings = {
@@ -100,6 +103,42 @@ describe('an answer of a server that is no S3', () => {
     })
     await assert.rejects(files.put(Buffer.from('picture'), 'image/jpeg'), { code: 'service_unavailable' })
     assert.ok(writes < 2000, String(writes))
+  })
+})
+
+describe('a bucket that falls silent', () => {
+  it('is given up after five seconds without a connection, and after thirty without a part of its answer', async (t) => {
+    const accepted: Socket[] = []
+    const silent = createTcpServer((socket) => void accepted.push(socket)).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const [secure, plain] = ['https', 'http'].map((scheme) =>
+      storedInS3({ ...settings, endpoint: `${scheme}://127.0.0.1:${port}` }, systemClock),
+    )
+    assert.ok(secure && plain)
+    t.after(() => {
+      for (const socket of accepted) socket.destroy()
+      silent.close()
+      void Promise.all([secure.close(), plain.close()])
+    })
+    const accepts = (count: number): Promise<void> => eventually('it is called', () => accepted.length === count)
+
+    const unconnected = secure.read('a', 0, 9)
+    await accepts(1)
+    assert.equal(await givenUpAfter(5000, unconnected), 'UND_ERR_CONNECT_TIMEOUT')
+
+    const unanswered = plain.read('a', 0, 9)
+    await accepts(2)
+    await once(accepted[1]!, 'data')
+    assert.equal(await givenUpAfter(30_000, unanswered), 'UND_ERR_HEADERS_TIMEOUT')
+
+    const answered = plain.read('a', 0, 9)
+    await accepts(3)
+    await once(accepted[2]!, 'data')
+    accepted[2]!.write('HTTP/1.1 206 Partial Content\r\ncontent-length: 9\r\n\r\n1234')
+    const body = await answered
+    await once(body, 'readable')
+    assert.equal(await givenUpAfter(30_000, text(body)), 'UND_ERR_BODY_TIMEOUT')
   })
 })
 
