@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
 import { luaBeside } from '../../src/cluster/redis/script.ts'
 import { laneKeys, laneScripts, limitValues } from '../../src/queue/redis/lane-scripts.ts'
@@ -41,6 +41,18 @@ after(async () => {
 beforeEach(async () => {
   now = START
   await redis.flushall()
+})
+
+/** Whatever happened in a test: once both replicas have left, or their leases have ended, Redis has nothing more of what they had. */
+afterEach(async () => {
+  for (const replica of ['a', 'b']) await run('part', replica)
+  now += LEASE
+  await run('settle', 'a')
+  const lane = await redis.hgetall(keys[0] ?? '')
+  const kept = ['batch_limits', 'epoch', 'figures', 'limits', 'per_workspace']
+  assert.deepEqual(Object.keys(lane).toSorted(), kept, 'neither members nor promises')
+  assert.match(lane['figures'] ?? '', /^0 0 0 0 /, 'nothing counts as in flight or promised')
+  for (const key of keys.slice(1)) assert.equal(await redis.exists(key), 0, key)
 })
 
 async function run(name: keyof typeof scripts, replica: string, ...values: (string | number)[]): Promise<unknown> {
