@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
 import type { Batch, BatchStore, ClaimedBatch, LineRange, NewBatch } from '../../src/batches/batch-store.ts'
 import { openBatches, type BatchesParts } from '../../src/batches/batches.ts'
+import type { ChangeFeed } from '../../src/cluster/changes/change-feed.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { CallerLeft } from '../../src/shared/errors.ts'
@@ -158,14 +159,17 @@ describe('the steps of batches', () => {
   })
 
   it('notify all replicas when lines can be run, and when a batch is cancelled', async (t) => {
-    const { seen, toClaim, batches, ring } = stage()
+    const { seen, toClaim, batches, changes, ring } = stage({ cancelBatch: async () => void seen.steps.push('cancel') })
     t.after(() => batches.close())
+    const announcedAfter: (string | undefined)[] = []
+    changes.subscribe('batches', async () => void announcedAfter.push(seen.steps.at(-1)))
     toClaim.push(batchOf('new', { state: 'validating' }))
     await ring(0)
     assert.deepEqual([seen.steps, seen.announced, seen.looks], [['clear ranges new', 'begin new: 1'], 1, 2])
     assert.deepEqual(seen.ranges, [[{ firstLine: 1, lines: 1, byteStart: 0, byteEnd: LINE.length }]])
     await batches.cancel('ws_1', 'new')
     assert.equal(seen.announced, 2)
+    assert.deepEqual(announcedAfter, ['begin new: 1', 'cancel'], 'replicas find what they are told')
   })
 
   it('fail a batch that may not run, and leave none of its ranges', async (t) => {
@@ -287,13 +291,21 @@ describe('the steps of batches', () => {
 
   it('are interrupted when the service stops, which releases the claim and begins no other', async () => {
     const going = Promise.withResolvers<boolean>()
-    const { seen, toClaim, timers, changes, batches, ring } = stage({ clearLines: () => going.promise })
+    const subscribers = new Set<() => Promise<void>>()
+    const changes: ChangeFeed = {
+      announce: async () => (await Promise.all([...subscribers].map((reload) => reload())), []),
+      subscribe: (_change, reload) => (subscribers.add(reload), () => subscribers.delete(reload)),
+    }
+    const { seen, toClaim, timers, batches, ring } = stage({ clearLines: () => going.promise }, { changes })
     toClaim.push(ended('long'), ended('next'))
     await ring(0)
     let isClosed = false
+    const { looks } = seen
     const closing = batches.close().then(() => (isClosed = true))
     await settled()
     assert.equal(isClosed, false, 'it waits for the step')
+    await ring(POLL_MS)
+    assert.deepEqual([seen.looks, subscribers.size], [looks, 0], 'no more lines are run')
     going.resolve(true)
     await closing
     assert.deepEqual(seen.steps, ['release long'])

@@ -6,12 +6,18 @@ import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import type { Model } from '../../src/catalog/model.ts'
 import { imageKind, type ModelPrices } from '../../src/billing/rating/price-kinds.ts'
-import type { PriceVersion } from '../../src/workspaces/workspace.ts'
+import { freeVersions } from '../../src/billing/rating/rating.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { NewPriceVersion } from '../../src/workspaces/account-store.ts'
+import { memoryPrices } from '../support/memory-prices.ts'
+import { orderOfChanges } from '../support/order-of-changes.ts'
 
-function catalogOf(pricing: ModelPrices, id = 'meta/a'): Model[] {
-  const entry = { id, categories: ['llm'], context_length: 10, pricing, dedicated: [{ workspace: 'acme' }] }
+function catalogOf(
+  pricing: ModelPrices,
+  id = 'meta/a',
+  dedicated: readonly object[] = [{ workspace: 'acme' }],
+): Model[] {
+  const entry = { id, categories: ['llm'], context_length: 10, pricing, dedicated }
   return [...parseCatalog(JSON.stringify({ models: [entry] }), 'catalog.yaml', () => undefined)]
 }
 
@@ -19,28 +25,11 @@ fc.configureGlobal({ seed: 1 })
 
 /** A price book over a store that has only prices, with a clock that advances each time it is read. */
 async function emptyBook() {
-  const versions: PriceVersion[] = []
-  let afterEach: (() => Promise<unknown>) | undefined
-  const store = {
-    priceVersions: async () => [...versions],
-    async addPriceVersions(added: readonly NewPriceVersion[]) {
-      const ids: (number | undefined)[] = []
-      for (const { latest, ...version } of added) {
-        const isSame = (it: PriceVersion): boolean =>
-          it.model === version.model && it.workspaceId === version.workspaceId
-        const isLatest = (versions.findLast(isSame)?.id ?? 0) === latest
-        ids.push(isLatest ? versions.push({ ...version, id: versions.length + 1 }) : undefined)
-        await afterEach?.()
-      }
-      return ids
-    },
-  } as unknown as Store
+  const { store, versions, onVersion } = memoryPrices()
   let now = 1000
   const clock = { now: () => now++, monotonic: () => 0 }
   const open = (): Promise<PriceBook> => openPriceBook(store, clock, memoryChanges())
-  /** What to do after each version that is written, when the others are not there yet. */
-  const onVersion = (react: typeof afterEach): void => void (afterEach = react)
-  return { book: await open(), again: open, versions, onVersion }
+  return { book: await open(), again: open, versions, onVersion, store }
 }
 
 const expensive = { input_per_million: '2.00', output_per_million: '4.00' }
@@ -136,6 +125,69 @@ describe('the price book', () => {
     await book.syncListPrices([model!])
     const price = book.priceOn(model!.dedicated[0]!, model!, 'ws_1')
     assert.deepEqual([price.version, price.rates.inputPerToken, price.rates.outputPerToken], [0, 0n, 0n])
+  })
+
+  it('charges the price of the tier on capacity that is not reserved', async () => {
+    const { book } = await emptyBook()
+    const [model] = catalogOf({ ...expensive, batch: '0.5' })
+    await book.syncListPrices([model!])
+    const [reserved] = model!.dedicated
+    const shared = { ...reserved!, mode: 'serverless' } as const
+    assert.deepEqual(book.priceOn(shared, model!, 'ws_1', 'batch'), book.priceFor(model!, 'ws_1', 'batch'))
+    assert.notEqual(book.priceFor(model!, 'ws_1', 'batch').version, book.priceFor(model!, 'ws_1').version)
+    assert.equal(book.priceOn(reserved!, model!, 'ws_1', 'batch').version, freeVersions.batch)
+  })
+
+  it('stores a price again that is in the future of its clock, and none that is of this millisecond', async () => {
+    const { store, versions } = await emptyBook()
+    let now = 5000
+    const book = await openPriceBook(store, { now: () => now, monotonic: () => 0 }, memoryChanges())
+    await book.syncListPrices(catalogOf(expensive))
+    await book.syncListPrices(catalogOf(expensive))
+    assert.equal(versions.length, 1)
+    now = 4999
+    await book.syncListPrices(catalogOf(expensive))
+    assert.deepEqual(
+      versions.map(({ effectiveFrom, prices }) => [effectiveFrom, prices?.input_per_million]),
+      [
+        [5000, '2.00'],
+        [4999, '2.00'],
+      ],
+    )
+  })
+
+  it('has a change in the store before it is announced, and every replica has it before the call ends', async () => {
+    const { store: plain } = await emptyBook()
+    const { store, changes, during } = orderOfChanges(plain, ['addPriceVersions'])
+    const book = await openPriceBook(store, { now: () => 1000, monotonic: () => 0 }, changes)
+    const [model] = catalogOf(expensive, 'meta/a', [{ workspace: 'acme', per_hour: '5.00' }])
+    const change = ['addPriceVersions', 'announce prices', 'announced']
+    const synced = await during(() => book.syncListPrices([model!]))
+    assert.deepEqual([synced.slice(-3), synced.indexOf('announce prices')], [change, synced.length - 2])
+    assert.deepEqual(await during(() => book.setWorkspacePrice(model!, 'ws_1', cheap)), change)
+    assert.deepEqual(await during(() => book.priceBatchLines(model!, 'ws_1')), change)
+    assert.deepEqual(await during(() => book.priceBatchLines(model!, 'ws_1')), [], 'nothing is left to change')
+  })
+
+  it('does not miss a change that is announced while it opens', async () => {
+    const { store, book, versions } = await emptyBook()
+    const [model] = catalogOf(expensive)
+    await book.syncListPrices([model!])
+    const { changes } = orderOfChanges({}, [])
+    let reads = 0
+    const slow = {
+      ...store,
+      async priceVersions() {
+        const read = await store.priceVersions()
+        if (reads++ === 0) {
+          await book.syncListPrices(catalogOf(cheap))
+          await changes.announce('prices')
+        }
+        return read
+      },
+    }
+    const late = await openPriceBook(slow, { now: () => 1000, monotonic: () => 0 }, changes)
+    assert.equal(late.priceFor(model!, 'ws_1').version, versions.length)
   })
 
   it('knows when a model was first priced, even after a restart', async () => {

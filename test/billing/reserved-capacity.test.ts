@@ -7,8 +7,7 @@ import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import type { Model } from '../../src/catalog/model.ts'
 import { parseMonth, type Month } from '../../src/shared/money/sydney-time.ts'
 import type { PriceVersion, Workspace } from '../../src/workspaces/workspace.ts'
-import type { Store } from '../../src/store/store.ts'
-import type { NewPriceVersion } from '../../src/workspaces/account-store.ts'
+import { memoryPrices } from '../support/memory-prices.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -20,14 +19,7 @@ function catalogOf(reserved: Readonly<Record<string, string>>): readonly Model[]
 }
 
 async function emptyBook() {
-  const versions: PriceVersion[] = []
-  const store = {
-    priceVersions: async () => [...versions],
-    addPriceVersions: async (added: readonly NewPriceVersion[]) =>
-      added.map(({ model, workspaceId, prices, effectiveFrom }) =>
-        versions.push({ model, workspaceId, prices, effectiveFrom, id: versions.length + 1 }),
-      ),
-  } as unknown as Store
+  const { store, versions } = memoryPrices()
   const clock = { ms: 0, now: () => clock.ms, monotonic: () => 0 }
   return { book: await openPriceBook(store, clock, memoryChanges()), versions, clock }
 }

@@ -7,6 +7,7 @@ import type { Workspace } from '../../src/workspaces/workspace.ts'
 import type { ChangeFeed } from '../../src/cluster/changes/change-feed.ts'
 import { testBooks, type TestBooks } from '../support/books.ts'
 import { noLimits } from '../support/key-limits.ts'
+import { orderOfChanges } from '../support/order-of-changes.ts'
 
 const NOW = Date.UTC(2026, 10, 1)
 
@@ -216,5 +217,68 @@ describe('a key that is lent to a chat', () => {
     lent[0]?.end()
     accounts.lendKey('acme').end()
     for (const key of lent) key.end()
+  })
+})
+
+describe('a change of a workspace or key', () => {
+  it('is in the store before it is announced, and every replica has it before the call ends', async () => {
+    const {
+      store,
+      changes: feed,
+      during,
+    } = orderOfChanges(books.store, [
+      'createWorkspace',
+      'setRequestsPerMinute',
+      'setTokensPerMinute',
+      'setSpendLimit',
+      'setBuyer',
+      'createKey',
+      'changeKey',
+      'revokeKey',
+    ])
+    const here = await openAccounts(store, { now: () => now, monotonic: () => 0 }, feed)
+    const told = (change: 'accounts' | 'keys') => [`announce ${change}`, 'announced']
+    const buyer = { name: 'O', abn: null, address: null, purchaseOrder: null, email: null }
+    for (const [write, call] of [
+      ['createWorkspace', () => here.createWorkspace('ordered')],
+      ['setRequestsPerMinute', () => here.setRequestsPerMinute('ordered', 5)],
+      ['setTokensPerMinute', () => here.setTokensPerMinute('ordered', 5)],
+      ['setSpendLimit', () => here.setSpendLimit('ordered', { amount: 1n, isSoft: true })],
+      ['setBuyer', () => here.setBuyer('ordered', buyer)],
+    ] as const) {
+      assert.deepEqual(await during(call), [write, ...told('accounts')])
+    }
+    let id = ''
+    assert.deepEqual(await during(async () => ({ id } = await here.createKey('ordered'))), [
+      'createKey',
+      ...told('keys'),
+    ])
+    assert.deepEqual(await during(() => here.changeKey(id, { name: 'x' })), ['changeKey', ...told('keys')])
+    assert.deepEqual(await during(() => here.revokeKey(id)), ['revokeKey', ...told('keys')])
+  })
+
+  it('is not missed if it is announced while a replica starts', async () => {
+    const { changes: feed } = orderOfChanges({}, [])
+    let reads = 0
+    const store = {
+      ...books.store,
+      async workspaces() {
+        const read = await books.store.workspaces()
+        if (reads++ === 0) {
+          await books.store.createWorkspace({ id: 'ws_late', name: 'late', requestsPerMinute: null, createdAt: now })
+          await feed.announce('accounts')
+        }
+        return read
+      },
+    }
+    const here = await openAccounts(store, { now: () => now, monotonic: () => 0 }, feed)
+    assert.equal(here.workspace('late').id, 'ws_late')
+  })
+
+  it('is reported as a taken name if another process was faster', async () => {
+    const { changes: feed } = orderOfChanges({}, [])
+    const here = await openAccounts(books.store, { now: () => now, monotonic: () => 0 }, feed)
+    await books.store.createWorkspace({ id: 'ws_fast', name: 'fast', requestsPerMinute: null, createdAt: now })
+    await assert.rejects(here.createWorkspace('fast'), { code: 'conflict', param: 'name' })
   })
 })

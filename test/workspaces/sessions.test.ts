@@ -7,6 +7,7 @@ import { workspaceSessions } from '../../src/workspaces/sessions/workspace-sessi
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import type { SessionStore } from '../../src/workspaces/sessions/session-store.ts'
 import { testBooks } from '../support/books.ts'
+import { orderOfChanges } from '../support/order-of-changes.ts'
 
 const ws = { owner: 'ws_1', keyHash: null, address: '::1' }
 
@@ -176,6 +177,27 @@ describe('sessions at several replicas', () => {
     assert.equal(await one.find(token), undefined)
     for (let count = 0; count < 50; count += 1) await one.open(ws)
     assert.equal(await other.find(second.token), undefined)
+  })
+
+  it('change in the store before the change is announced, and at all of them before the call ends', async (t) => {
+    const { books, clock } = await stage(t)
+    let isFull = false
+    const { store, changes, during } = orderOfChanges(
+      { ...books.store, addSession: async (...it) => (await books.store.addSession(...it)) || isFull } as SessionStore,
+      ['addSession', 'moveSession', 'removeSession'],
+    )
+    const sessions = openSessions(store, clock, changes)
+    const announced = ['announce sessions', 'announced']
+    let token = ''
+    assert.deepEqual(await during(async () => ({ token } = await sessions.open(ws))), ['addSession'], 'none has it yet')
+    assert.deepEqual(await during(() => sessions.move(token, 'ws_2')), ['moveSession', ...announced])
+    assert.deepEqual(await during(() => sessions.end(token)), ['removeSession', ...announced])
+    assert.deepEqual(await during(() => sessions.end(token)), [])
+    isFull = true
+    assert.deepEqual(await during(() => sessions.open(ws)), ['addSession', ...announced], 'it ended another one')
+    const [newest] = await sessions.list({ limit: 1 })
+    assert.deepEqual(await during(() => sessions.endByName(newest!.name)), ['removeSession', ...announced])
+    assert.deepEqual(await during(() => sessions.endByName('unknown')), [])
   })
 
   it('continue while the database is unreachable if they are in use; others are neither accepted nor ended', async (t) => {
