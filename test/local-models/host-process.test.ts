@@ -5,7 +5,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import type { Engine, EngineCall } from '../../src/engines/engine.ts'
 import { hostProgram } from '../../src/local-models/installed.ts'
+import { localModels } from '../../src/local-models/local-models.ts'
 import { processesNaming } from '../support/processes.ts'
 import { eventually } from '../support/waiting.ts'
 
@@ -28,5 +30,21 @@ describe('the host of models', () => {
     assert.equal(processesNaming(path).length, 1)
     parent.kill('SIGKILL')
     await eventually('the host is gone', () => processesNaming(path).length === 0)
+  })
+
+  it('ends before the models of its service count as closed', async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'weir-host-'))
+    t.after(() => rm(directory, { recursive: true, force: true }))
+    const local = localModels({ directory, environment: process.env, log() {} })
+    let path = ''
+    const upstream = { run: () => ({ ended: Promise.resolve({ kind: 'ended' }) }) } as unknown as Engine
+    const engine = local.engine(
+      'sentence-transformers/all-minilm-l6-v2',
+      (socketPath) => ((path = socketPath), upstream),
+    )
+    assert.deepEqual(await engine.run({} as EngineCall).ended, { kind: 'ended' })
+    assert.equal(processesNaming(path).length, 1)
+    await local.close()
+    assert.equal(processesNaming(path).length, 0)
   })
 })

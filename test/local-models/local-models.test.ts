@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -134,27 +134,35 @@ describe('the models a service runs itself', () => {
     assert.equal(local.stateOf(PRESENT).state, 'not_downloaded')
 
     const failure = Promise.withResolvers<readonly [name: string, reason: string]>()
-    const failed = (name: string, reason: string): void => failure.resolve([name, reason])
+    let failures = 0
+    const failed = (name: string, reason: string): void => {
+      failures++
+      failure.resolve([name, reason])
+    }
     local.pullMissing([PRESENT], { progress: () => {}, ready: () => {}, stopped: () => {}, failed })
     assert.equal(state()?.isArriving, true)
     assert.equal(local.stateOf(PRESENT).state, 'downloading')
     const [name, reason] = await within(30_000, 'the fetch fails', failure.promise)
     assert.equal(name, RUNTIME_NAME)
     assert.match(reason, /^Could not fetch the runtime of local models: .*ECONNREFUSED/)
+    await local.download(PRESENT)
+    await eventually('it is tried again at once, because the operator asks for a model', () => failures === 2, 25_000)
 
     complete()
     await eventually('the installed package is seen', () => state() === undefined && engine.usable())
     await local.close()
   })
 
-  it('leave the memory of their host when they are removed; a closed service leaves no socket', async (t) => {
+  it('leave the memory of their host when they are removed, here or by another process; a closed service leaves no socket', async (t) => {
     const { installation, complete } = incompleteInstallation()
     complete()
     const models = join(directory, 'in-memory')
     putIn(models, PRESENT)
+    t.mock.timers.enable({ apis: ['setInterval'] })
     const local = localModels({ directory: models, environment: process.env, installation, log: () => {} })
     let socketPath = ''
-    local.engine(PRESENT, (path) => ((socketPath = path), {} as Engine))
+    const engine = local.engine(PRESENT, (path) => ((socketPath = path), {} as Engine))
+    assert.equal(engine.usable(), true)
     const asked: string[] = []
     const loaded = [{ model: PRESENT, bytes: 5, requests: 0 }]
     const host = createServer(async (request, response) => {
@@ -166,13 +174,28 @@ describe('the models a service runs itself', () => {
     await once(host.listen(socketPath), 'listening')
     assert.deepEqual((await local.memory()).loaded, { onnx: loaded, llama: [] })
     await local.remove(PRESENT)
+    assert.equal(engine.usable(), false, 'its requests are refused from then on')
     await eventually('the host is told', () => asked.length > 1)
-    assert.deepEqual(asked, ['GET /health ', `POST /unload {"model":"${PRESENT}"}`])
+    const unload = `POST /unload {"model":"${PRESENT}"}`
+    assert.deepEqual(asked, ['GET /health ', unload])
+
+    /** Another process downloads it, and removes it again. */
+    const comesAndGoes = (): void => {
+      putIn(models, PRESENT)
+      t.mock.timers.tick(1000)
+      rmSync(models, { recursive: true })
+      t.mock.timers.tick(1000)
+    }
+    comesAndGoes()
+    await eventually('the host is told', () => asked.length > 2)
     await local.close()
+    comesAndGoes()
+    assert.deepEqual(asked.slice(2), [unload])
     assert.equal(existsSync(dirname(socketPath)), false)
   })
 
-  it('are paused together if they have the same files', async () => {
+  it('are paused and resumed together if they have the same files', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
     const environment = { ...process.env, npm_config_registry: NOWHERE, HF_ENDPOINT: NOWHERE }
     const { installation, complete } = incompleteInstallation()
     complete()
@@ -188,11 +211,17 @@ describe('the models a service runs itself', () => {
     assert.deepEqual(stopped, alike)
     for (const slug of alike)
       assert.deepEqual(local.stateOf(slug), { state: 'paused', isWaiting: false, receivedBytes: 0, problem: undefined })
-    await eventually('its requests learn of it', () => engine.missingFiles?.()?.isPaused === true)
+    t.mock.timers.tick(1000)
+    assert.equal(engine.missingFiles?.()?.isPaused, true)
+    await local.download(PRESENT)
+    assert.deepEqual(
+      [engine.missingFiles?.()?.isPaused, ...alike.map((slug) => local.stateOf(slug).state)],
+      [false, 'downloading', 'not_downloaded', 'not_downloaded'],
+    )
     await local.close()
   })
 
-  it('have why their download failed until it goes on; their order ends with it, and the download with its service', async (t) => {
+  it('have why their download failed until it goes on by itself; their order ends with it, and the download with its service', async (t) => {
     const slug = 'baai/bge-small-en-v1.5'
     const content = randomBytes(200_000)
     const headers = { 'x-linked-etag': createHash('sha256').update(content).digest('hex') }
@@ -207,7 +236,7 @@ describe('the models a service runs itself', () => {
     const start = (address: string) =>
       localModels({
         directory: models,
-        environment: { ...environment, HF_ENDPOINT: address },
+        environment: { ...environment, HF_ENDPOINT: address, npm_config_registry: address },
         installation,
         log: () => {},
       })
@@ -215,8 +244,24 @@ describe('the models a service runs itself', () => {
     t.after(() => local.close())
     const ended: string[] = []
     const [ready, failed] = ['ready', 'failed'].map((how) => (name: string) => void ended.push(`${how} ${name}`))
-    const events = { progress: () => {}, ready: ready!, failed: failed!, stopped: () => {} }
+    const engine = local.engine(slug, () => ({}) as Engine)
+    const wasUsable: boolean[] = []
+    const events = {
+      progress: () => {},
+      ready(name: string) {
+        wasUsable.push(engine.usable())
+        ready!(name)
+      },
+      failed: failed!,
+      stopped: () => {},
+    }
     local.pullMissing([], events)
+    let tryAgain = (): void => assert.fail('it is not tried again')
+    const { setTimeout } = globalThis
+    t.mock.method(globalThis, 'setTimeout', (work: () => void, ms: number) => {
+      if (ms === 30_000) tryAgain = work
+      return setTimeout(ms === 30_000 ? () => {} : work, ms)
+    })
     await local.download(slug)
     await eventually('it fails', () => ended.length > 0, 60_000)
     assert.match(local.stateOf(slug).problem ?? '', /answered 404/)
@@ -224,12 +269,13 @@ describe('the models a service runs itself', () => {
     assert.deepEqual([local.stateOf(slug).state, orderOf(slug)], ['failed', 'download'])
 
     served[`${folder}/tokenizer.json`] = served[`${folder}/onnx/model_quantized.onnx`] = { content, headers }
-    await local.download(slug)
-    await eventually('it goes on', () => local.stateOf(slug).state === 'downloading', 60_000)
+    tryAgain()
+    await eventually('it goes on by itself', () => local.stateOf(slug).state === 'downloading', 60_000)
     assert.equal(local.stateOf(slug).problem, undefined)
     hub.setDelay(0)
     await eventually('it is there', () => ended.length > 1, 60_000)
     assert.deepEqual(ended, [`failed ${slug}`, `ready ${slug}`])
+    assert.deepEqual(wasUsable, [true], 'its requests are served from then on')
     assert.deepEqual([local.stateOf(slug).state, orderOf(slug)], ['ready', undefined])
     await local.remove(slug)
 
@@ -239,8 +285,13 @@ describe('the models a service runs itself', () => {
     const hasCaller = (): Promise<boolean> =>
       new Promise((resolve) => silent.getConnections((_error, count) => resolve(count > 0)))
     const other = start(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`)
-    other.pullMissing([], { ...events, stopped: () => ended.push('stopped') })
-    await other.download(slug)
+    modelFiles(models, { environment }).setOrder(slug, 'download')
+    other.pullMissing(['openai/whisper-tiny'], { ...events, stopped: () => ended.push('stopped') })
+    assert.deepEqual(
+      ['openai/whisper-tiny', slug].map((it) => other.stateOf(it).isWaiting),
+      [false, false],
+      'one that was asked for waits for no other',
+    )
     await eventually('it runs', hasCaller, 60_000)
     await other.close()
     await eventually('it has ended', async () => !(await hasCaller()))
