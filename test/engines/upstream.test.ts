@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { untraced } from '../../src/server/incoming-request.ts'
 import type { EngineDescription, EngineQuestions } from '../../src/catalog/model.ts'
 import { serverActivities } from '../../src/engines/server-activity.ts'
@@ -322,5 +323,19 @@ describe('an engine', () => {
       t.mock.timers.tick(10_000)
       return sizeIs(900)()
     })
+  })
+
+  it('is asked for the size of its cache no more once it is closed', async (t) => {
+    let reads = 0
+    const { upstream } = await stage(t, [answer], {}, { cacheSize: { path: '/models', read: () => void (reads += 1) } })
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    // Its first answer has no size, so it would be asked again.
+    await eventually('it has been asked', () => reads === 1)
+    await upstream.close()
+    for (let minute = 0; minute < 3; minute++) {
+      t.mock.timers.tick(60_000)
+      for (let turn = 0; turn < 20; turn++) await setImmediate()
+    }
+    assert.equal(reads, 1)
   })
 })
