@@ -266,7 +266,8 @@ describe('the models a service runs itself', () => {
     await eventually('it fails', () => ended.length > 0, 60_000)
     assert.match(local.stateOf(slug).problem ?? '', /answered 404/)
     const { orderOf } = modelFiles(models, { environment })
-    assert.deepEqual([local.stateOf(slug).state, orderOf(slug)], ['failed', 'download'])
+    const { state, isWaiting } = local.stateOf(slug)
+    assert.deepEqual([state, isWaiting, orderOf(slug)], ['failed', false, 'download'])
 
     served[`${folder}/tokenizer.json`] = served[`${folder}/onnx/model_quantized.onnx`] = { content, headers }
     tryAgain()

@@ -135,10 +135,7 @@ export class Connection implements AnswerTaker {
     this.#isSending = true
     try {
       await leave(head)
-      for await (const piece of body.open()) {
-        if (socket.destroyed) return
-        await leave(piece)
-      }
+      for await (const piece of body.open()) await leave(piece)
       if (socket === this.#socket) this.#isSending = false
     } catch (error) {
       // The socket's events have reported what happened to the connection.

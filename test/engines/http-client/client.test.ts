@@ -430,6 +430,30 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
+  it('fail when the server stays silent after a pause that was longer than its time', async (t) => {
+    const { client } = await stage(
+      t,
+      (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello'),
+      50,
+    )
+    const over = Promise.withResolvers<Error | undefined>()
+    const paused = gate()
+    const sending = client.send(get, {
+      ...deaf,
+      data() {
+        sending.pause()
+        paused.open()
+      },
+      ended: () => over.resolve(undefined),
+      failed: over.resolve,
+    })
+    await paused.opened
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    sending.resume()
+    assert.ok((await within(10_000, 'it fails', over.promise)) instanceof AnswerStalled)
+    await client.close()
+  })
+
   const neverAnswers: [string, string][] = [
     ['SSH', 'SSH-2.0-OpenSSH_9.2p1\r\n'],
     ['SMTP', '220 mail.example.com ESMTP\r\n'],
