@@ -6,6 +6,9 @@ import { monthOverview, requestList, usageOverview } from '../../src/billing/usa
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import type { ReportStore, SampledRequest } from '../../src/billing/usage/report-store.ts'
 import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
+import { CallerLeft } from '../../src/shared/errors.ts'
+import type { TurnClient } from '../../src/shared/turns.ts'
+import { gate } from '../support/waiting.ts'
 
 /** What the reports ask of the store, and what they make of its answers. */
 
@@ -25,6 +28,8 @@ const sums = (requests: number, aud: bigint): UsageSums => ({
   audioMs: 7n,
   amount: aud * AUD,
 })
+
+const clientOf = (owner: string): TurnClient => ({ owner, isGone: false, onGone: () => () => {} })
 
 /** A store that keeps what it was asked, and answers as the test says. */
 function asked<Store>(answers: Partial<Record<keyof Store, (query: never) => unknown>>) {
@@ -238,6 +243,7 @@ describe('how long requests took', () => {
       sampledRequests: () => [request(from, 'a'), request(from + HOUR_MS, 'b'), request(from + 1, 'a')],
     })
     const report = (await latencyOverview(
+      clientOf('ws'),
       store,
       'ws',
       { from: '2026-07-01', to: days, ...filter },
@@ -282,6 +288,30 @@ describe('how long requests took', () => {
     assert.equal((await overview(4)).report.is_complete, false)
   })
 
+  it('is read for one caller at a time, for the next one meanwhile, and not for a caller who has left', async () => {
+    const { opened, open } = gate()
+    const { store, queries } = asked<ReportStore>({
+      usageOverTime: () => opened.then(() => []),
+      largestGroups: () => [],
+      sampledRequests: () => [],
+    })
+    const days = { from: '2026-07-01', to: '2026-07-01' }
+    const reports = ['acme', 'acme', 'other'].map((owner) =>
+      latencyOverview(clientOf(owner), store, owner, days, 'model', from),
+    )
+    reports.push(latencyOfWorkspaces(clientOf('acme'), store, days, from, String))
+    const left = { ...clientOf('other'), onGone: (leave: () => void) => (queueMicrotask(leave), () => {}) }
+    await assert.rejects(latencyOverview(left, store, 'left', days, 'model', from), CallerLeft)
+    const read = () =>
+      queries.flatMap(([name, query]) =>
+        name === 'usageOverTime' ? [(query as { workspaceId?: string }).workspaceId ?? 'all'] : [],
+      )
+    assert.deepEqual(read(), ['acme', 'other'])
+    open()
+    await Promise.all(reports)
+    assert.deepEqual(read(), ['acme', 'other', 'acme', 'all'])
+  })
+
   it('over all workspaces is sampled in each of those that cost most, by its own index', async () => {
     const { store, queries } = asked<ReportStore>({
       usageOverTime: ({ workspaceId }: { workspaceId: string | undefined }) => [
@@ -292,7 +322,13 @@ describe('how long requests took', () => {
         workspaceId === 'ws-1' ? [request(from, 'a'), request(from + HOUR_MS, 'a')] : [request(from + 1, 'a')],
     })
     const days = { from: '2026-07-01', to: '2026-07-01', model: 'a' }
-    const report = (await latencyOfWorkspaces(store, days, from + 2 * HOUR_MS, (id) => `name of ${id}`)) as Report
+    const report = (await latencyOfWorkspaces(
+      clientOf('operator'),
+      store,
+      days,
+      from + 2 * HOUR_MS,
+      (id) => `name of ${id}`,
+    )) as Report
     assert.deepEqual([report.requests, report.of_requests, report.is_complete], [3, 9000, false])
     assert.deepEqual(
       report.groups.map(({ group, requests }) => [group, requests]),

@@ -52,7 +52,7 @@ describe('[X4, X5] why requests failed', () => {
     const row = newest.getByRole('row').filter({ hasText: 'invalid_value' })
     await row.getByText('A field has a value that is not allowed').waitFor()
     await row.getByText('temperature').waitFor()
-    await newest.getByRole('row').filter({ hasText: 'model_not_found' }).getByText('404').waitFor()
+    await newest.getByRole('row').filter({ hasText: 'model_not_found' }).getByText('404 model_not_found').waitFor()
     assert.equal(await section.getByText('missing_api_key').count(), 0, 'without a key, it belongs to no workspace')
     assert.equal(await newest.getByRole('row').count(), 3)
     await assertAccessible(page)

@@ -55,11 +55,11 @@ export function consoleReportRoutes({ reader, clock }: ConsoleReportsParts): rea
         'How long requests of a period waited and took, and how many failed, by hour or day, and by model or key. Made from up to 5,000 rows, spread over the period: the newest of each of its parts, or of the hours in which a model or key has its few requests.',
       query: groupedQuery,
       response: jsonResponse(latencyReportSchema),
-      errors: [],
+      errors: ['service_unavailable'],
       answer: async ({ exchange, query, session: { caller } }) =>
         exchange.sendJson(
           JSON.stringify(
-            await latencyOverview(reader, caller.workspace.id, query, query.group_by ?? 'model', clock.now()),
+            await latencyOverview(exchange, reader, caller.workspace.id, query, query.group_by ?? 'model', clock.now()),
           ),
         ),
     }),

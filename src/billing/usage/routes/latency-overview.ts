@@ -1,4 +1,5 @@
 import { latencyBuckets, type LatencyBucket } from '../latency-report.ts'
+import { takeTurns, type TurnClient } from '../../../shared/turns.ts'
 import type { ReportStore, SampledRequest, SampleQuery, TimeQuery, TimeSums } from '../report-store.ts'
 import {
   nextStart,
@@ -24,7 +25,27 @@ const HOURS_MAX = 400
 /** A day is sampled at several times of day, if the period is short enough. */
 const SPANS = 100
 
-export async function latencyOverview(
+/** A report takes tens of milliseconds of the event loop and of the thread that reads the database. */
+const turns = takeTurns({
+  atOnce: 2,
+  maxWaiting: 256,
+  maxWaitingOfOwner: 32,
+  full: 'Too many reports of times and failures are waiting to be made. Try again shortly.',
+  ownerFull: 'Too many reports of times and failures of this workspace are waiting. Try again when some have come.',
+})
+
+export function latencyOverview(
+  client: TurnClient,
+  store: ReportStore,
+  workspaceId: string,
+  parameters: PeriodParameters & FilterParameters,
+  groupBy: 'model' | 'key',
+  now: number,
+): Promise<object> {
+  return turns.run(client, () => overviewOf(store, workspaceId, parameters, groupBy, now))
+}
+
+async function overviewOf(
   store: ReportStore,
   workspaceId: string,
   parameters: PeriodParameters & FilterParameters,
@@ -47,7 +68,17 @@ export async function latencyOverview(
 }
 
 /** The same over all workspaces: each of those that cost most is sampled by itself, since its rows have an index of their own. */
-export async function latencyOfWorkspaces(
+export function latencyOfWorkspaces(
+  client: TurnClient,
+  store: ReportStore,
+  parameters: PeriodParameters & FilterParameters,
+  now: number,
+  nameOf: (workspaceId: string) => string,
+): Promise<object> {
+  return turns.run(client, () => overviewOfWorkspaces(store, parameters, now, nameOf))
+}
+
+async function overviewOfWorkspaces(
   store: ReportStore,
   parameters: PeriodParameters & FilterParameters,
   now: number,

@@ -65,11 +65,17 @@ export function reportRoutes({ accounts, store, clock }: ReportsParts): readonly
         'How long requests of a period waited and took, and how many failed, by hour or day: of a workspace by model, or of the six workspaces that cost most. Made from up to 5,000 rows of each workspace, spread over the period.',
       query: Type.Object({ workspace, ...periodQuery, ...usageFilterQuery }),
       response: jsonResponse(latencyReportSchema),
-      errors: ['not_found'],
+      errors: ['not_found', 'service_unavailable'],
       async answer({ exchange, query }) {
         const report = query.workspace
-          ? await latencyOverview(store, accounts.workspace(query.workspace).id, query, 'model', clock.now())
-          : await latencyOfWorkspaces(store, query, clock.now(), (id) => accounts.workspaceById(id)?.name ?? id)
+          ? await latencyOverview(exchange, store, accounts.workspace(query.workspace).id, query, 'model', clock.now())
+          : await latencyOfWorkspaces(
+              exchange,
+              store,
+              query,
+              clock.now(),
+              (id) => accounts.workspaceById(id)?.name ?? id,
+            )
         exchange.sendJson(JSON.stringify(report))
       },
     }),
