@@ -208,6 +208,25 @@ describe('the connections of a client', () => {
     await client.close()
   })
 
+  it('are not closed for the time for which they were idle before their next request', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { client, sockets } = await stage(t, (socket, received) => {
+      if (received.split('GET').length === 2) socket.write(HELLO)
+    })
+    const before = performance.now()
+    const request = (): Promise<void> =>
+      new Promise((resolve, reject) => client.send(get, { ...deaf, ended: resolve, failed: reject }))
+    await request()
+    const next = request()
+    t.mock.method(performance, 'now', () => before + 60_000)
+    t.mock.timers.tick(4000)
+    sockets[0]?.write(HELLO)
+    await next
+    assert.equal(sockets.length, 1)
+    t.mock.timers.reset()
+    await client.close()
+  })
+
   it('accept an answer that arrives before the request was read, and are not reused', async (t) => {
     const { client, sockets } = await stage(t, (socket) => {
       socket.pause()
