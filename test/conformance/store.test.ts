@@ -759,9 +759,10 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         )
         const isSetAside = async (): Promise<readonly (LedgerRow | undefined)[]> =>
           (await other.refusedRows(100)).filter((it) => it.workspaceId === workspaceId).map(({ row }) => row)
-        for (const row of rows) await store.setAside(row, 'a mistake', october.from)
-        await store.setAside(rows[0]!, 'again', october.from)
-        assert.deepEqual(await isSetAside(), rows)
+        for (const [index, row] of rows.entries()) await store.setAside(row, 'a mistake', october.from - index)
+        await store.setAside(rows[0]!, 'again', october.from - 9)
+        assert.deepEqual(await isSetAside(), rows.toReversed(), 'the oldest first')
+        assert.equal((await other.refusedRows(1)).length, 1)
         assert.deepEqual(await everyRow(other, workspaceId), [])
         await store.addRefused(rows)
         await store.addRefused(rows)
