@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import timers from 'node:timers/promises'
 import { ApiError } from '../shared/errors.ts'
 import type { JournalPosition } from './journal/positions.ts'
 import type { Ledger } from './ledger.ts'
@@ -34,7 +34,7 @@ export function journalLedger(
     const waiting = new AbortController()
     const { signal } = waiting
     try {
-      await Promise.race([taken(journal.end(), signal), sleep(DATABASE_PATIENCE_MS, undefined, { signal })])
+      await Promise.race([taken(journal.end(), signal), timers.setTimeout(DATABASE_PATIENCE_MS, undefined, { signal })])
     } finally {
       waiting.abort()
     }
@@ -45,7 +45,7 @@ export function journalLedger(
       try {
         return await projector.through(end)
       } catch {
-        await sleep(RETRY_MS)
+        await timers.setTimeout(RETRY_MS)
       }
     }
   }

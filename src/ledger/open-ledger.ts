@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import timers from 'node:timers/promises'
 import type { JournalSpan } from './journal/positions.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { JournalFiles } from './journal/journal-files.ts'
@@ -58,7 +58,7 @@ export async function openLedger(parts: LedgerParts): Promise<Ledger & { close()
   return {
     ...ledger,
     async close() {
-      await Promise.race([ledger.flush().catch(() => {}), sleep(LAST_FLUSH_MS, undefined, { ref: false })])
+      await Promise.race([ledger.flush().catch(() => {}), timers.setTimeout(LAST_FLUSH_MS, undefined, { ref: false })])
       projector.close()
       const { isComplete } = journal.close()
       if (!isComplete || projector.status().bytes > 0) return

@@ -14,7 +14,11 @@ interface Bench {
   applications(): number
 }
 
-async function bench(clock: HandClock, isFailing: () => boolean = () => false): Promise<Bench> {
+async function bench(
+  clock: HandClock,
+  isFailing: () => boolean = () => false,
+  answered: Promise<void> = Promise.resolve(),
+): Promise<Bench> {
   const history: History = []
   const disk = simulatedDisk(new Map(), history, () => ({ error: undefined, part: 1 }), false)
   const store = simulatedStore({ rows: new Map(), aside: new Map(), position: undefined }, history, isFailing)
@@ -26,8 +30,9 @@ async function bench(clock: HandClock, isFailing: () => boolean = () => false): 
     maxJournalBytes: Infinity,
     begin: async () => {},
     waitFor: 'journal',
-    apply(spans) {
+    async apply(spans) {
       applications++
+      await answered
       return projectSpans({ files: disk, store, now: clock.now, setAside() {} }, spans)
     },
     events: {
@@ -69,6 +74,21 @@ describe('a ledger that is closed', () => {
     clock.advance(10_000)
     await turn()
     assert.equal(applications(), tried)
+  })
+
+  it('waits ten seconds for a store that does not answer, and leaves the segments', async (t) => {
+    const clock = handClock(t.mock.timers)
+    const { disk, ledger } = await bench(clock, () => false, new Promise(() => {}))
+    await ledger.settle(sampleRow('a'))
+    let isClosed = false
+    const closed = ledger.close().then(() => (isClosed = true))
+    await turn()
+    clock.advance(9999)
+    await turn()
+    assert.equal(isClosed, false)
+    clock.advance(1)
+    await closed
+    assert.deepEqual(await disk.list(), [1])
   })
 
   it('closes even if a segment is missing when it removes it', async (t) => {

@@ -103,7 +103,6 @@ async function fetchRest(
     }
   }
   await pipeline(body, count, createWriteStream(partPath, { flags: received > 0 ? 'a' : 'w' }))
-  if (total !== undefined && received < total) throw new Error('the connection closed early')
 }
 
 function isUnreachable(error: unknown): boolean {
