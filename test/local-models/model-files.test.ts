@@ -19,6 +19,7 @@ import {
 import { findModel } from '../../packages/local-models/manifest/manifest.ts'
 import type { HubSource, ManifestModel, ModelFile } from '../../packages/local-models/contract.ts'
 import { reservedBytes } from '../../src/shared/disk-room.ts'
+import { diskSteps } from '../support/disk-steps.ts'
 import { runLength } from '../support/long-run.ts'
 import { openFiles } from '../support/open-files.ts'
 import { smallDisk } from '../support/small-disk.ts'
@@ -131,6 +132,21 @@ describe('model files', () => {
       server.requests.some(({ range }) => range !== undefined),
       'no download was resumed',
     )
+  })
+
+  it('are on the disk before they have their name, and are not left open', async (t) => {
+    const small = Buffer.from('hello')
+    const hash = createHash('sha256').update(small).digest('hex')
+    const server = await serve(t, { [hubPath('small')]: { content: small } })
+    const wanted = model([{ sha256: hash, bytes: small.length, sources: [hub('small')] }])
+    const steps = await diskSteps(t, directory)
+    await filesOf(wanted, server).pull('test/model')
+    const part = 'test/file-0.bin.0.part'
+    assert.deepEqual(
+      steps.filter((step) => step.includes(part)),
+      [`sync ${part}`, `rename ${part} to test/file-0.bin`],
+    )
+    await eventually('no file is open', () => openFiles(directory) === 0)
   })
 
   it('leave nothing behind when the hash is wrong', async (t) => {
