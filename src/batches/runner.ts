@@ -186,7 +186,6 @@ export function openRunner(parts: RunnerParts, left: () => void): Runner {
       const all = await Promise.all(ends)
       isDone = !stop.signal.aborted && all.length === left.length && all.every((end) => end === 'final')
     } finally {
-      one.isStarting = false
       await (isDone ? store.endRange(range) : store.releaseRange(range)).catch(failed)
     }
   }

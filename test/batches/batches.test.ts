@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
 import type { Batch, BatchStore, ClaimedBatch, LineRange, NewBatch } from '../../src/batches/batch-store.ts'
@@ -6,10 +7,11 @@ import { openBatches, type BatchesParts } from '../../src/batches/batches.ts'
 import type { ChangeFeed } from '../../src/cluster/changes/change-feed.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
-import { CallerLeft } from '../../src/shared/errors.ts'
+import { ApiError, CallerLeft } from '../../src/shared/errors.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
 import { chatLine } from '../support/batch-lines.ts'
 import { turn } from '../support/hand-clock.ts'
+import { within } from '../support/waiting.ts'
 
 /** The steps of batches, over a store that records its calls. The test fires the timers. */
 
@@ -312,6 +314,23 @@ describe('the steps of batches', () => {
     await changes.announce('batches')
     await settled()
     assert.deepEqual([toClaim.length, timers.size, seen.failures], [1, 0, []])
+  })
+
+  it('wait no longer for memory when the service stops', async () => {
+    const { seen, toClaim, batches, ring } = stage(
+      {},
+      {
+        endpoints: {
+          urls: ['/v1/chat/completions'],
+          check: () => Promise.reject(new ApiError('service_unavailable', 'Other requests have the memory.')),
+        } as unknown as BatchesParts['endpoints'],
+        sleep: (_ms, signal) => once(signal, 'abort').then(() => signal.throwIfAborted()),
+      },
+    )
+    toClaim.push(batchOf('new', { state: 'validating' }))
+    await ring(0)
+    await within(10_000, 'the batches close', batches.close())
+    assert.deepEqual([seen.steps, seen.failures], [['clear ranges new', 'release new'], []])
   })
 
   it('are left to other replicas while this one drains', async (t) => {

@@ -252,23 +252,26 @@ describe('a range of lines', () => {
   it('stops when the key of its batch is revoked, and those of other batches go on', async (t) => {
     const engine = gate()
     const revoked = new Set<string>()
-    const { asked, runner } = stage(t, {
-      ranges: [rangeOf('one'), rangeOf('two')],
+    const { asked, seen, runner } = stage(t, {
+      ranges: [rangeOf('one'), rangeOf('one'), rangeOf('two')],
       callerOf: async ({ id }) => (revoked.has(id) ? undefined : caller),
       ...until(engine),
     })
     runner.wake()
     await settled()
+    assert.equal(asked.length, 3)
     revoked.add('one')
     await runner.refresh()
     engine.open()
     await settled()
-    assert.deepEqual(asked.slice(2), [
-      'renew one,two for 10000',
+    assert.deepEqual(asked.slice(3).toSorted(), [
+      'end two',
       'finalize one failed: invalid_api_key',
       'release one',
-      'end two',
+      'release one',
+      'renew one,two,one for 10000',
     ])
+    assert.equal(seen.left, 2, 'once for each batch')
   })
 
   it('is not stopped by a renewal that began before it was claimed', async (t) => {
@@ -402,6 +405,25 @@ describe('a range of lines', () => {
     await settled()
     assert.deepEqual(asked.slice(3), ['claim one', 'resume one', 'resume one', 'end one'])
   })
+
+  it('no longer counts lines that ended at the spend limit as running', async (t) => {
+    let isSpent = true
+    const { clock, seen, asked, runner } = stage(t, {
+      ranges: [rangeOf('one', 2)],
+      maxInFlight: 1,
+      async pipeline(_job, _caller, { requestId }) {
+        if (isSpent) throw new ApiError('spend_limit_exceeded', 'spent')
+        seen.lines.push(requestId)
+        return undefined as never
+      },
+    })
+    runner.wake()
+    await settled()
+    isSpent = false
+    clock.advance(5000)
+    await settled()
+    assert.deepEqual([seen.lines.length, asked.at(-1)], [2, 'end one'])
+  })
 })
 
 describe('how many ranges are claimed', () => {
@@ -516,7 +538,41 @@ describe('a runner that closes', () => {
     await closed
     runner.wake()
     await settled()
-    assert.deepEqual(asked, ['claim one', 'release one'])
+    assert.deepEqual([asked, clock.pending()], [['claim one', 'release one'], 0])
+  })
+
+  it('sets no timer after a renewal that was under way, and waits for no line that has not begun', async (t) => {
+    const renewing = gate()
+    let isAway = false
+    const { clock, asked, runner } = stage(t, {
+      ranges: [rangeOf('one', 2)],
+      maxInFlight: 1,
+      async pipeline() {
+        // The store goes away while the first line runs, so the second one does not begin.
+        clock.advance(1000)
+        await settled()
+        return undefined as never
+      },
+      store: {
+        async renewRanges() {
+          if (!isAway) {
+            isAway = true
+            throw new Error('away')
+          }
+          await renewing.opened
+        },
+      },
+    })
+    runner.wake()
+    await settled()
+    await settled()
+    clock.advance(1000)
+    await settled()
+    const closed = runner.close()
+    await within(10_000, 'the runner closes', closed)
+    renewing.open()
+    await settled()
+    assert.deepEqual([asked, clock.pending()], [['claim one', 'release one'], 0])
   })
 
   it('cuts them off when its time is up', async (t) => {

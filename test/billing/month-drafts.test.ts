@@ -54,6 +54,20 @@ describe('the drafts of a month', () => {
     assert.deepEqual((await drafts()).totals, [rows[0], rows[2], rows[3]])
   })
 
+  it('go on behind a page on which no workspace owes anything', async (t) => {
+    const { drafts, use, all, books } = await stage(t)
+    all.set('nothing', await books.workspace('nothing'))
+    await use('nothing', 0)
+    const found: string[] = []
+    let pages = 0
+    for (let next: string | null | undefined; next !== null; pages++) {
+      const page = await drafts(1, next)
+      found.push(...page.drafts.map(({ workspace }) => workspace))
+      next = page.next
+    }
+    assert.deepEqual([found, pages], [['acme', 'beta', 'delta', 'reserved'], 5])
+  })
+
   it('have the id of the preview, what is missing, why they cannot be issued, and the invoice before', async (t) => {
     const { books, all, use, drafts, invoicing } = await stage(t)
     await use('acme', 5, october.from)

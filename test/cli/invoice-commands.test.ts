@@ -163,17 +163,23 @@ acme       INV-000001  A$1.88
       await shown('invoice drafts --period 2025-04'),
       /^WORKSPACE .* TOTAL  PREVIOUS  CAN BE ISSUED\nacme .* A\$1\.88  /,
     )
+    const many = Array.from({ length: 101 }, () => ({ workspace: 'acme', preview_id: 'old' }))
+    writeFileSync(file, JSON.stringify({ period: '2025-04', data: many }))
+    const { stdout } = await run(`invoice issue --drafts ${file} --json`)
+    assert.equal((JSON.parse(stdout) as { data: object[] }).data.length, 101, 'a hundred at a time')
     writeFileSync(file, '{"object":"list","data":[]}')
     assert.deepEqual(await failed(`invoice issue --drafts ${file}`), [
       UsageError,
       `${file} must be what weir invoice drafts --json printed, with at least one draft`,
     ])
-    const [first, second] = (await audit(2)) as [string, string, { period: string; drafts: object[] }, string][]
+    const entries = (await audit(4)) as [string, string, { period: string; drafts: object[] }, string][]
     assert.deepEqual(
-      [first, second].map((entry) => [entry?.[0], entry?.[2].period, entry?.[2].drafts.length, entry?.[3]]),
+      entries.map(([action, , { period, drafts }, result]) => [action, period, drafts.length, result]),
       [
         ['issueDrafts', '2025-03', 1, 'done'],
         ['issueDrafts', '2025-03', 1, 'done'],
+        ['issueDrafts', '2025-04', 100, 'done'],
+        ['issueDrafts', '2025-04', 1, 'done'],
       ],
     )
   })

@@ -34,6 +34,7 @@ interface Plan {
   readonly tier?: Job['tier']
   readonly heldInputTokens?: number
   readonly maxTokens?: number
+  readonly note?: () => void
   readonly settle?: () => Promise<void>
   readonly isGone?: boolean
   /** The caller does not read. */
@@ -67,6 +68,8 @@ function stage(plan: Plan = {}) {
   const decisions = [...(plan.decisions ?? [])]
   const counted: number[] = []
   const waits: boolean[] = []
+  /** How long each call may wait for an engine that has to start. */
+  const waitsLeft: (number | undefined)[] = []
   const scripts = [...(plan.engine ?? [() => ENDED])]
   const parts: PipelineParts = {
     clock: {
@@ -83,6 +86,7 @@ function stage(plan: Plan = {}) {
       addresses: () => [],
       retain: () => () => void log.push('let go'),
       run(given) {
+        waitsLeft.push(given.maxWaitMs)
         const ended = Promise.resolve(scripts.shift()?.(given) ?? assert.fail('one call too many'))
         log.push(`call ${given.path}`)
         return {
@@ -117,7 +121,7 @@ function stage(plan: Plan = {}) {
       },
     },
     ledger: {
-      note: () => {},
+      note: () => plan.note?.(),
       async settle(row: RequestRow, later?: () => RequestRow) {
         rows.push(row)
         late.push(later?.())
@@ -182,6 +186,8 @@ function stage(plan: Plan = {}) {
     counted,
     timers,
     waits,
+    waitsLeft,
+    reply,
     learned,
     state,
     watchers: () => gone.length,
@@ -218,6 +224,30 @@ describe('a request that enters a lane', () => {
     admitted.state.decided({ kind: 'admitted', waitMs: 0 })
     assert.equal(admitted.watchers(), 0)
     await running
+  })
+
+  it('is on record once its intent is noted, and only then', async () => {
+    const { run, reply } = stage({ prices: [1, 2], note: () => assert.equal(reply.isOnRecord, false) })
+    await run()
+    assert.equal(reply.isOnRecord, true)
+    const refused = stage({
+      note() {
+        throw new Error('the disk is full')
+      },
+    })
+    await assert.rejects(refused.run(), { code: 'service_unavailable' })
+    assert.equal(refused.reply.isOnRecord, false, 'it is listed as refused')
+  })
+
+  it('may wait for an engine to start for the rest of its time, and waits of other tiers are no measure of the lane', async () => {
+    const online = stage()
+    await online.run()
+    assert.deepEqual(online.waitsLeft, [77 - 12.4])
+    const flex = stage({ tier: 'flex' })
+    await flex.run()
+    assert.deepEqual(flex.waitsLeft, [5000 - 12.4])
+    const measured = [online, flex].map(({ log }) => log.filter((it) => it.startsWith('admitted')))
+    assert.deepEqual(measured, [['admitted 12'], []])
   })
 
   it('is refused with the reason', async () => {
@@ -266,7 +296,7 @@ describe('a request that gives way to online requests', () => {
 
   it('is aborted, keeps its place until the engine is done, and runs again with one row', async () => {
     const first = preemptible()
-    const { run, log, rows, waits, state } = stage({
+    const { run, log, rows, waits, waitsLeft, state } = stage({
       tier: 'batch',
       engine: [first.call, () => ENDED],
       prices: [1, 1, 2],
@@ -281,6 +311,7 @@ describe('a request that gives way to online requests', () => {
     assert.deepEqual(rows, [row])
     assert.deepEqual([row.outcome, row.priceVersion, row.queueWaitMs], ['completed', 1, 24])
     assert.deepEqual(waits, [false, true, false])
+    assert.deepEqual(waitsLeft, [Infinity, Infinity])
   })
 
   it('makes no call if it has to give way before the first one', async () => {

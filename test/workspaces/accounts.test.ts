@@ -123,8 +123,8 @@ describe('a key', () => {
     assert.deepEqual(rest, { workspace: 'acme', name: 'x'.repeat(100), expires_at: new Date(now + 1).toISOString() })
     const stored = await accounts.key(id)
     assert.deepEqual(
-      [stored?.hash, stored?.ending, stored?.createdAt, stored?.expiresAt, stored?.revokedAt],
-      [hashKey(key), key.slice(-4), now, now + 1, null],
+      [stored?.hash, stored?.ending, stored?.createdAt, stored?.expiresAt, stored?.revokedAt, stored?.manageKeys],
+      [hashKey(key), key.slice(-4), now, now + 1, null, false],
     )
     assert.deepEqual(Object.keys(await accounts.createKey('acme')), ['id', 'key', 'workspace'])
   })
