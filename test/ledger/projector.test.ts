@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import * as fc from 'fast-check'
 import { isAfter, type JournalPosition, type JournalSpan } from '../../src/ledger/journal/positions.ts'
+import type { LedgerStore } from '../../src/ledger/ledger.ts'
+import { projectFrames, type DecodedFrame } from '../../src/ledger/projection.ts'
 import { createProjector, type Projector } from '../../src/ledger/projector.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 import { handClock, turn, type HandClock } from '../support/hand-clock.ts'
 
 interface Bench {
@@ -64,6 +67,27 @@ function watch(promise: Promise<void>): { state: 'waiting' | 'done' | 'refused' 
 
 const span = (segment: number, from: number, to: number): JournalSpan => ({ segment, from, to })
 const MIB = 1024 * 1024
+
+describe('the rows of a journal', () => {
+  it('are added a thousand or a little more at a time, each time with the position that they reach', async () => {
+    const added: (readonly [rows: number, offset: number | undefined])[] = []
+    const store: Pick<LedgerStore, 'addRows' | 'setAside'> = {
+      addRows: async (rows, through) => void added.push([rows.length, through?.offset]),
+      async setAside() {},
+    }
+    const frame = (rows: number, end: number): DecodedFrame => ({
+      end,
+      records: Array.from({ length: rows }, (_, index) => ({ kind: 'row', row: sampleRow(`${end}-${index}`) })),
+    })
+    const projection = { store, files: { read: () => assert.fail() }, now: () => 0, setAside() {} }
+    const frames = [frame(600, 10), frame(399, 20), frame(1, 30), frame(600, 40), frame(0, 50)]
+    await projectFrames(projection, 1, frames)
+    assert.deepEqual(added, [
+      [1000, 30],
+      [600, 50],
+    ])
+  })
+})
 
 describe('the projector', () => {
   it('collects rows for 200 ms, and applies them together', async (t) => {
@@ -210,7 +234,10 @@ describe('the projector', () => {
     const { projector, clock, calls, fail } = bench(t)
     projector.add(span(1, 0, 10))
     clock.advance(200)
+    const reader = watch(projector.through({ segment: 1, offset: 10 }))
     projector.close()
+    await turn()
+    assert.equal(reader.state, 'refused', 'a reader is not left waiting')
     await fail()
     clock.advance(10_000)
     projector.add(span(1, 10, 20))

@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, statfsSync, statSync, utimesSync
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, beforeEach, describe, it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { deflateRawSync, gzipSync } from 'node:zlib'
@@ -177,7 +178,14 @@ describe('model files', () => {
     const { opened, open } = gate()
     const lock = createHash('sha256').update('test/file-0.bin').digest('hex').slice(0, 16)
     const holding = withFileLock(join(directory, '.locks', lock), undefined, () => opened)
+    const exec = DatabaseSync.prototype.exec
+    let attempts = 0
+    t.mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
+      attempts++
+      return exec.call(this, sql)
+    })
     const pulled = assert.rejects(files.pull('test/model'), new Error('test/model is paused.'))
+    await eventually('it waits', () => attempts > 1)
     files.setOrder('test/model', 'pause')
     await within(10_000, 'it ends', pulled)
     open()

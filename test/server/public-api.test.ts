@@ -255,6 +255,9 @@ describe('the headers of the public listener', () => {
     const { serve } = stage({ isDraining: true })
     const { code, headers } = await serve('GET /api/v1/key', bearer(key))
     assert.deepEqual([code, headers['Connection']], ['service_unavailable', 'close'])
+    const token = (await sessions.signInWithKey(key, CALLER_ADDRESS))?.token
+    const member = await serve('GET /console/api/session', { cookie: `weir_session=${token}` })
+    assert.equal(member.code, 'service_unavailable', 'a browser gets another replica too')
     const alive = await serve('GET /healthz')
     assert.deepEqual([alive.code, alive.headers['Connection']], [undefined, 'close'])
     assert.equal('Connection' in (await stage().serve('GET /healthz')).headers, false)
