@@ -135,10 +135,5 @@ export function expiryTimer<P extends Place>(lane: Lane<P>, clock: AlarmClock, s
     settled()
   }
 
-  function stop(): void {
-    cancel?.()
-    setForMs = Infinity
-  }
-
-  return { set, stop }
+  return { set, stop: () => cancel?.() }
 }

@@ -170,6 +170,22 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(decisions, [])
   })
 
+  it('confirms a grant again that it was confirming when Redis was lost', async (t) => {
+    const { begin, enter, answer, receive, lose, join, clock, next } = stage(t)
+    await begin()
+    const { decisions } = enter()
+    await answer(scripts.enter, ['queued', '7'])
+    receive('weir:told:one', `${LANE}\none.1 acme\ngranted 5`)
+    await turn()
+    next(scripts.acknowledge)
+    lose()
+    join({ incarnation: 2, quietUntilMs: clock.monotonic() })
+    await answer(scripts.join, 0)
+    await answer(scripts.heartbeat, ['0', '0', 2, ['one.1 acme'], []])
+    await answer(scripts.acknowledge, 1)
+    assert.deepEqual(decisions, [{ kind: 'admitted', waitMs: 0 }])
+  })
+
   it('returns a grant of a request that has left, and ignores messages of other lanes', async (t) => {
     const { begin, receive, next, sent } = stage(t)
     await begin()
@@ -737,6 +753,56 @@ describe('the figures and limits of a lane over Redis', () => {
     join({ incarnation: 3 })
     assert.equal(next(scripts.join).values[11], 0, 'once Redis has them, another replica may have newer ones')
     heartbeat()
+  })
+
+  it('are sent again if they have changed while Redis answered a join', async (t) => {
+    const { admission, next, join, clock } = stage(t)
+    join({ quietUntilMs: clock.monotonic() })
+    const joining = next(scripts.join)
+    admission.setLanes(new Map([['lane', { ...limits, maxConcurrentRequests: 9 }]]))
+    joining.answer(0)
+    await turn()
+    assert.deepEqual(next(scripts.limits).values.slice(2, 5), [100, 9, 5])
+  })
+
+  it('hold again in a lane that is added back while requests run in it', async (t) => {
+    const { begin, admission, next, enter, answer, sent } = stage(t)
+    await begin()
+    const running = enter()
+    await answer(scripts.enter, ['admitted'])
+    admission.setLanes(new Map())
+    admission.setLanes(new Map([['lane', limits]]))
+    next(scripts.limits)
+    enter()
+    next(scripts.enter)
+    running.ticket.leave()
+    next(scripts.leave)
+    assert.deepEqual([sent, admission.ownStatus().size], [[], 1])
+  })
+
+  it('are given up in Redis once, whatever a lane that was left still had to wait for', async (t) => {
+    const { begin, admission, next, enter, answer, pass, sent } = stage(t)
+    await begin()
+    const { ticket } = enter()
+    await answer(scripts.enter, ['queued', '7'])
+    ticket.leave()
+    next(scripts.leave)
+    admission.setLanes(new Map())
+    next(scripts.part)
+    await pass(limits.maxWaitMs)
+    assert.deepEqual(sent, [])
+  })
+
+  it('of a lane that is added anew stay when Redis answers the lane that it had before', async (t) => {
+    const { admission, next, join, clock } = stage(t)
+    join({ quietUntilMs: clock.monotonic() })
+    const before = next(scripts.join)
+    admission.setLanes(new Map())
+    admission.setLanes(new Map([['lane', limits]]))
+    next(scripts.join)
+    before.answer(0)
+    await turn()
+    assert.equal(admission.ownStatus().size, 1)
   })
 
   it('leave time for Redis’ answer if requests may not wait', async (t) => {
