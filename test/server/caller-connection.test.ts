@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { listen } from '../../src/server/server.ts'
@@ -557,6 +557,52 @@ describe('a caller that closes its side', () => {
     stage.client.socket.resume()
     await stage.client.closed()
     assert.equal(answersIn(stage.client.received)[0]?.body.length, LENGTH)
+  })
+})
+
+describe('a listener that closes', () => {
+  /** How long timers were set for, and those that are still set. */
+  function watchTimers(t: TestContext) {
+    const { setTimeout, clearTimeout } = globalThis
+    const all: unknown[] = []
+    const left = new Map<unknown, unknown>()
+    t.mock.method(globalThis, 'setTimeout', (work: () => void, ms: number) => {
+      const timer = setTimeout(work, ms)
+      all.push(ms)
+      left.set(timer, ms)
+      return timer
+    })
+    t.mock.method(globalThis, 'clearTimeout', (timer: NodeJS.Timeout) => {
+      left.delete(timer)
+      clearTimeout(timer)
+    })
+    return { all, left: () => [...left.values()] }
+  }
+
+  it('waits no longer than for the requests that run, and leaves no timer behind', async (t) => {
+    const { opened, open } = gate()
+    const stage = await wireStage(t, async (exchange) => {
+      await opened
+      exchange.sendJson('{}')
+    })
+    stage.client.send(get('/held'))
+    await eventually('it is asked', () => stage.asked.length === 1)
+    const { all, left } = watchTimers(t)
+    const closed = stage.listener.close(54_321)
+    assert.ok(all.includes(54_321))
+    open()
+    await closed
+    assert.equal(left().includes(54_321), false)
+  })
+
+  it('gives the last bytes of its answers a second, however short its own time is', async (t) => {
+    const stage = await wireStage(t)
+    stage.client.send(get('/1'))
+    await answersTo(stage.client, 1)
+    const { all, left } = watchTimers(t)
+    await stage.listener.close(0)
+    assert.ok(all.includes(1000), String(all))
+    assert.equal(left().includes(1000), false)
   })
 })
 

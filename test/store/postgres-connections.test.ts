@@ -230,6 +230,31 @@ describe('connections to PostgreSQL', () => {
     await transact()
   })
 
+  it('take locks in one order, in whichever a transaction names them, so that two never wait for each other', async (t) => {
+    const database = await openPostgres({ url, connectionsMax: 1 })
+    t.after(() => database.close())
+    const others = await open(t)
+    await others.use(async (client) => {
+      await client.query(`BEGIN; ${lockCall('keys')}`)
+      const waiting = database.transact({
+        access: 'write',
+        locks: ['usage_sums', 'keys'],
+        statements: [query('SELECT 1 AS one')],
+      })
+      const counts = `SELECT count(*) FILTER (WHERE granted) AS taken, count(*) FILTER (WHERE NOT granted) AS awaited
+        FROM pg_locks WHERE locktype = 'advisory'`
+      let found: unknown
+      await eventually('it waits', async () => {
+        const [row] = (await client.query<{ awaited: bigint }>(counts)).rows
+        found = row
+        return row?.awaited === 1n
+      })
+      assert.deepEqual(found, { taken: 1n, awaited: 1n }, 'it has not taken another lock meanwhile')
+      await client.query('ROLLBACK')
+      await waiting
+    })
+  })
+
   it('write durably and read one snapshot, whatever the default of the server', async (t) => {
     const database = await openPostgres({ url: `${url}?options=-csynchronous_commit%3Doff`, connectionsMax: 1 })
     t.after(() => database.close())
