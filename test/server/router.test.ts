@@ -94,6 +94,8 @@ describe('an open route', () => {
     assert.equal(found('HEAD', '/docs'), '/docs')
     assert.equal(found('HEAD', '/files/a/b'), '/files/{name+} name=a/b')
     assert.equal(found('HEAD', '/models'), 'allowed: GET')
+    const signIn = routeTable([route('POST', '/sign-in', 'open')])
+    assert.equal(signIn.find('HEAD', '/sign-in').kind, 'unknown_path', 'a request that only asks changes nothing')
   })
 
   it('does not exist for other methods, so that nothing is revealed before authentication', () => {

@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it, type TestContext } from 'node:
 import { setImmediate } from 'node:timers/promises'
 import { Pool, type PoolClient } from 'pg'
 import { query, readRows, type Statement } from '../../src/store/database.ts'
-import { openPostgres } from '../../src/store/postgres/client.ts'
+import { openPostgres, requireAnswer } from '../../src/store/postgres/client.ts'
 import { openConnections, type Connections } from '../../src/store/postgres/connections.ts'
 import { lockCall } from '../../src/store/postgres/locks.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
@@ -228,6 +228,24 @@ describe('connections to PostgreSQL', () => {
       await client.query('ROLLBACK')
     })
     await transact()
+  })
+
+  it('have the time limits of the service, and are closed once it is known that PostgreSQL answers', async (t) => {
+    const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
+    const connections = await open(t)
+    const { rows } = await connections.use((client) =>
+      client.query(`SELECT ${limits.map((name) => `current_setting('${name}') AS ${name}`).join(', ')}`),
+    )
+    const [statement, lock, idle] = limits
+    assert.deepEqual(rows, [{ [statement!]: '1min', [lock!]: '4s', [idle!]: '10s' }])
+
+    await requireAnswer(url)
+    const count =
+      "SELECT count(*) AS number FROM pg_stat_activity WHERE application_name = 'weir' AND datname = current_database()"
+    await eventually('no other connection is left', async () => {
+      const found = await connections.use((client) => client.query<{ number: bigint }>(count))
+      return found.rows[0]?.number === 1n
+    })
   })
 
   it('take locks in one order, in whichever a transaction names them, so that two never wait for each other', async (t) => {
