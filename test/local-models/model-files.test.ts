@@ -4,6 +4,8 @@ import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, statfsSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -191,6 +193,26 @@ describe('model files', () => {
     open()
     await holding
     assert.equal(server.requests.length, 0)
+  })
+
+  it('are asked for with the token of the hub, whether their hash is known or not', async (t) => {
+    const small = Buffer.from('hello')
+    const hash = createHash('sha256').update(small).digest('hex')
+    const asked: (string | undefined)[] = []
+    const server = createServer(({ method, headers }, response) => {
+      asked.push(`${method} ${headers.authorization}`)
+      response.writeHead(200, { 'x-linked-etag': hash, 'content-length': small.length }).end(small)
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    t.after(() => server.close() && server.closeAllConnections())
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const environment = { ...process.env, HF_ENDPOINT: `${address}/`, HF_TOKEN: 'hf_x' }
+    const wanted = model([
+      { sha256: hash, bytes: 5, sources: [hub('a')] },
+      { bytes: 5, sources: [hub('b')] },
+    ])
+    await modelFiles(directory, { models: [wanted], environment }).pull('test/model')
+    assert.deepEqual(asked, ['GET Bearer hf_x', 'HEAD Bearer hf_x', 'GET Bearer hf_x'])
   })
 
   it('leave nothing behind when the hash is wrong', async (t) => {

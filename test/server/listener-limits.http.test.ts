@@ -56,6 +56,28 @@ describe('a listener', () => {
     assert.ok(client.received.length < 32 * 1024 * 1024)
   })
 
+  it('does not disconnect a caller later that has read its answer in time', async (t) => {
+    const length = 32 * 1024 * 1024
+    let isSent = false
+    const client = await stage(t, async (exchange) => {
+      exchange.openAnswer('text/plain', { 'Content-Length': String(length) })
+      exchange.write('x'.repeat(length))
+      exchange.end('')
+      isSent = true
+    })
+    client.socket.pause()
+    client.send(REQUEST)
+    await until('the answer is on its way', () => isSent)
+    await turns()
+    t.mock.timers.tick(30_000)
+    client.socket.resume()
+    await until('it has everything', () => client.received.length > length)
+    await turns()
+    t.mock.timers.tick(60_000)
+    await turns()
+    assert.equal(client.isClosed, false)
+  })
+
   it('makes Node end what takes too long: 30 s for a head, 300 s for a request, checked every 5 s, and 75 s between two', async (t) => {
     const { mock } = t.mock.method(http, 'createServer')
     syncBuiltinESMExports()
