@@ -115,6 +115,16 @@ describe('an online place that has to wait', () => {
     assert.deepEqual(events.slice(3), ['two admitted'])
   })
 
+  it('does not preempt a batch place that has left meanwhile', (t) => {
+    const { online, batch, events } = batchLane(t, { batch: { reserveConcurrent: 0 } })
+    batch('a', { cost: 300 })
+    const other = batch('b', { cost: 300 })
+    batch('c', { cost: 300, preempted: () => other.leave() })
+    events.length = 0
+    online('one', 600)
+    assert.deepEqual(events, ['c preempted'], 'b has left because of it')
+  })
+
   it('is not refused because batch places fill the lane, even where none may wait', (t) => {
     const { online, batch, events } = batchLane(t, { maxConcurrentRequests: 1, maxQueueDepth: 0 })
     const line = batch('line')
