@@ -223,13 +223,15 @@ for (const adapter of storeAdapters) {
       it('begins if the unfinished batches of its workspace have no more lines than they may', async () => {
         const [store] = stores
         const where = await place()
-        for (const [id, lines, most, isBegun] of [
-          ['first', 6, 6, true],
-          ['second', 4, 9, false],
-          ['third', 4, 10, true],
+        // The oldest one is claimed, and one that has begun needs its next step at once.
+        for (const [id, lines, most, isBegun, createdAt] of [
+          ['first', 6, 6, true, 13],
+          ['second', 4, 9, false, 12],
+          ['third', 4, 10, true, 11],
         ] as const) {
-          await store.createBatch(newBatch(`batch_${id}_begun`, where))
+          await store.createBatch(newBatch(`batch_${id}_begun`, { ...where, createdAt }))
           const claimed = (await store.claimBatch(where.place, 2, 100)) ?? assert.fail()
+          assert.equal(claimed.id, `batch_${id}_begun`)
           assert.equal(await store.beginBatch(claimed, lines, most, 3), isBegun)
           if (!isBegun) await store.failBatch(claimed, { count: 0, data: [] }, 4)
         }

@@ -7,7 +7,12 @@ import { MAX_CUSTOM_ID, pathBelowV1, readLine } from '../../src/batches/lines.ts
 import { answeredLine, failureKind, unansweredLine } from '../../src/batches/result-lines.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
 import { HEADROOM } from '../../src/shared/json/json-body.ts'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { batchLines, type BatchLineParts } from '../../src/inference/routes/batch-lines.ts'
+import type { Caller, KeyRules } from '../../src/workspaces/workspace.ts'
 import { chatLine } from '../support/batch-lines.ts'
+import { turn } from '../support/hand-clock.ts'
+import { parsedBody, plainFacts } from '../support/made-job.ts'
 
 /** What a line of a batch consists of: its request, the taker of its answer, its lines in the files, and its pace. */
 
@@ -51,6 +56,67 @@ describe('the request of a line', () => {
   it('has an id of up to 512 characters', () => {
     assert.equal(MAX_CUSTOM_ID, 512)
     assert.equal(read({ custom_id: 'x'.repeat(512) }).customId.length, 512)
+  })
+})
+
+describe('the job of a line', () => {
+  const entry = {
+    id: 'meta/a',
+    categories: ['llm'],
+    context_length: 10_000,
+    supported_parameters: [],
+    pricing: { input_per_million: '1', output_per_million: '1', batch: '0.5' },
+    serverless: { engine: { kind: 'openai', urls: ['http://127.0.0.1:1'] }, limits: {} },
+  }
+  const models = parseCatalog(JSON.stringify({ models: [entry] }), 'catalog.yaml', () => undefined)
+  const [model] = models
+  const catalog = { find: () => model, resolve: () => ({ model, deployment: model!.serverless }) }
+  const client = { owner: 'ws', isGone: false, onGone: () => () => {}, holdRequest() {} }
+  const stage = (priceBatchLines: BatchLineParts['priceBatchLines'], rules?: Partial<KeyRules>) => {
+    const endpoints = batchLines({
+      ...plainFacts,
+      catalog,
+      priceBatchLines,
+      files: undefined,
+    } as unknown as BatchLineParts)
+    const caller = { workspace: { id: 'ws', name: 'acme' }, keyId: 'key', rules } as Caller
+    // A job changes the bytes of its body.
+    const request = () => {
+      const text = '{"model":"meta/a","messages":[{"role":"user","content":"Hi"}],"service_tier":"flex"}'
+      return { customId: 'a', url: '/v1/chat/completions', body: parsedBody(text).bytes }
+    }
+    return {
+      job: () => endpoints.jobOf(request(), caller, client),
+      check: () => endpoints.check(request(), caller, client),
+    }
+  }
+
+  it('is of the batch tier, whatever the line says, and waits until the price of lines is stored', async () => {
+    const storing = Promise.withResolvers<void>()
+    const priced: string[] = []
+    const { job } = stage((of, workspaceId) => (priced.push(`${of.id} ${workspaceId}`), storing.promise))
+    let isMade = false
+    const made = job().then((it) => ((isMade = true), it))
+    await turn()
+    assert.deepEqual([priced, isMade], [['meta/a ws'], false])
+    storing.resolve()
+    assert.equal((await made).tier, 'batch')
+  })
+
+  it('is not made while that price cannot be stored', async () => {
+    const { job, check } = stage(() => Promise.reject(new Error('the store is away')))
+    await assert.rejects(job(), { code: 'service_unavailable' })
+    await check()
+  })
+
+  it('is refused if the key may not call the endpoint or the model', async () => {
+    const asked: string[] = []
+    const allowsEndpoint = (path: string): boolean => (asked.push(path), false)
+    const { job, check } = stage(async () => {}, { allowsEndpoint })
+    for (const refused of [job, check]) await assert.rejects(refused(), { code: 'key_not_allowed' })
+    assert.deepEqual(asked, ['/chat/completions', '/chat/completions'])
+    const other = stage(async () => {}, { allowsEndpoint: () => true, allowsModel: () => false })
+    await assert.rejects(other.check(), { code: 'model_access_denied' })
   })
 })
 

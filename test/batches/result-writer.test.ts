@@ -57,12 +57,14 @@ describe('results of lines', () => {
   it('fail together if their transaction fails, and the next ones do not', async () => {
     const { ends, writer } = stage()
     const first = assert.rejects(writer.write(resultOf(1)), /away/)
-    const second = assert.rejects(writer.complete(resultOf(2)), /gone/)
+    const second = [writer.complete(resultOf(2)), writer.write(resultOf(3)), writer.write(resultOf(4))].map((write) =>
+      assert.rejects(write, /gone/),
+    )
     ends[0]?.reject(new Error('away'))
     await turn()
     ends[1]?.reject(new Error('gone'))
-    await Promise.all([first, second])
-    const third = writer.write(resultOf(3))
+    await Promise.all([first, ...second])
+    const third = writer.write(resultOf(5))
     ends[2]?.resolve([true])
     assert.equal(await third, true)
   })

@@ -23,7 +23,7 @@ interface InvoicedMonth {
 }
 
 /** October of a workspace, with this many rows, invoiced. */
-async function invoicedMonth(t: TestContext, rows: number): Promise<InvoicedMonth> {
+async function invoicedMonth(t: TestContext, rows: number, spacingMs = 60): Promise<InvoicedMonth> {
   const books = await testBooks(parseMonth('2026-09')!.from)
   t.after(() => books.close())
   const acme = await books.workspace('acme')
@@ -31,7 +31,7 @@ async function invoicedMonth(t: TestContext, rows: number): Promise<InvoicedMont
   for (let written = 0; written < rows; written += 2000) {
     const count = Math.min(2000, rows - written)
     const batch = Array.from({ length: count }, (_, index) =>
-      books.row(acme, 'meta/a', version, october.from + (written + index) * 60, { inputTokens: index + 1 }),
+      books.row(acme, 'meta/a', version, october.from + (written + index) * spacingMs, { inputTokens: index + 1 }),
     )
     await books.settle(await Promise.all(batch))
   }
@@ -74,6 +74,13 @@ describe('a credit of a large month', () => {
     assert.ok(written >= added.length / 2, `only ${written} rows were written between ${added.length} transactions`)
     const proof = await reconcileLedger(books.store)
     assert.deepEqual([proof.problems, proof.rows], [[], 8000 + written])
+  })
+
+  it('has every row once, although many of them were settled in the same millisecond', async (t) => {
+    const { books, acme } = await invoicedMonth(t, 450, 0)
+    const note = await openInvoicing(books.store, clock(books), seller).credit(acme, october, null, 'All of it.')
+    assert.equal(note.ledger_rows, 450)
+    assert.equal((await usedBy(books, acme)).amount, 0n)
   })
 
   it('adds the rows of a long list in the same way', async (t) => {

@@ -7,6 +7,8 @@ import {
   type LineRow,
   type LineRows,
 } from '../../src/billing/invoices/rows/line-rows.ts'
+import { openRowLinks, type RowLinks } from '../../src/billing/invoices/rows/row-links.ts'
+import type { LinkSecretStore } from '../../src/billing/invoices/invoice-store.ts'
 import type { InvoiceDocument } from '../../src/billing/invoices/invoice-document.ts'
 import { parseSignedAud } from '../../src/shared/money/money.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
@@ -50,6 +52,49 @@ async function inPages({ page }: LineRows, size: number): Promise<readonly LineR
     next = nextRows(found)
   }
 }
+
+describe('a link to the rows of an invoice line', () => {
+  const DAY_MS = 86_400_000
+  const linksAt = (state: { now: number }, store: LinkSecretStore) =>
+    openRowLinks(store, { now: () => state.now, monotonic: () => 0 }, { publicUrl: 'https://api', days: 10 })
+
+  /** As two processes see it: each makes a secret at the same time, and the first one counts. */
+  function secretStore(others: string | undefined): LinkSecretStore {
+    let secret: string | undefined
+    return {
+      linkSecret: async () => secret,
+      addLinkSecret: async (own) => void (secret ??= others ?? own),
+      replaceLinkSecret: async (own) => void (secret = own),
+    }
+  }
+
+  const linkIn = async (links: RowLinks) => {
+    const { lines } = await links.linked(documents[0]!)
+    const { pathname, searchParams } = new URL(lines[0]?.link ?? '')
+    const [number = '', , line = ''] = pathname.split('/').slice(-3)
+    return { number, line, until: searchParams.get('until') ?? '', signature: searchParams.get('signature') ?? '' }
+  }
+
+  it('works until the end of its last day in Sydney, and no longer', async () => {
+    const state = { now: Date.UTC(2026, 10, 1, 14) }
+    const links = linksAt(state, secretStore(undefined))
+    const link = await linkIn(links)
+    assert.equal(link.until, '2026-11-12')
+    state.now = Date.UTC(2026, 10, 12, 13) - 1
+    await links.requireValid(link)
+    state.now += 1
+    await assert.rejects(links.requireValid(link), /has expired/)
+    state.now -= DAY_MS
+    await assert.rejects(links.requireValid({ ...link, until: '2026-11-13' }), /incomplete/)
+    await links.revoke()
+    await assert.rejects(links.requireValid(link), /has been revoked/)
+  })
+
+  it('is signed with the secret that was stored first, if two processes make one', async () => {
+    const links = linksAt({ now: 0 }, secretStore('00ff'))
+    await links.requireValid(await linkIn(links))
+  })
+})
 
 describe('the rows of an invoice line', () => {
   it('add up to the line to the last digit, whatever the line is for and however they are read', async () => {

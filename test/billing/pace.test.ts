@@ -25,6 +25,7 @@ describe('the pace of spending', () => {
     const recent = { amount: 14n * AUD, ms: 7 * DAY }
     assert.equal(paceOf(month, now, 100n * AUD, recent, 110n * AUD).reachesLimitAt, now + 5 * DAY)
     assert.equal(paceOf(month, now, 100n * AUD, recent, 141n * AUD).reachesLimitAt, undefined)
+    assert.equal(paceOf(month, now, 100n * AUD, recent, 140n * AUD).reachesLimitAt, month.to, 'with its last hour')
     assert.equal(paceOf(month, now, 100n * AUD, recent, 100n * AUD).reachesLimitAt, undefined, 'it is reached')
     assert.equal(paceOf(month, now, 100n * AUD, { amount: 0n, ms: 7 * DAY }, 110n * AUD).reachesLimitAt, undefined)
   })

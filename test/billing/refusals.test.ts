@@ -52,7 +52,7 @@ describe('refusals that are not stored yet', () => {
     assert.equal(first.hours.find(({ keyId }) => keyId === '')?.requests, 4900)
     flood(2)
     for (let index = 0; index < 50; index++)
-      pending.add(sampleRefusal({ workspaceId: 'ws_2', keyId: `key_${index}`, at: 2 }))
+      pending.add(sampleRefusal({ workspaceId: 'ws_2', keyId: `other_${index}`, at: 2 }))
     const second = pending.take()!
     assert.equal(second.hours.filter(({ workspaceId }) => workspaceId === 'ws_1').length, 101)
     assert.deepEqual(
@@ -82,8 +82,13 @@ describe('refusals that are not stored yet', () => {
     for (let index = 0; index < 60_000; index++) {
       pending.add(sampleRefusal({ workspaceId: `ws_${index}`, at: index * HOUR_MS }))
     }
-    const { hours, newest } = pending.take()!
-    assert.deepEqual([hours.length, newest.length], [50_000, 50_000])
+    const batch = pending.take()!
+    assert.deepEqual([batch.hours.length, batch.newest.length], [50_000, 50_000])
+    pending.add(sampleRefusal())
+    assert.equal(pending.take()!.newest.length, 1, 'there is room again')
+    pending.putBack(batch)
+    pending.putBack(pending.take()!)
+    assert.equal(pending.take()!.newest.length, 50_000)
   })
 })
 
@@ -259,14 +264,17 @@ describe('the record of refusals', () => {
     await turn()
     assert.deepEqual(batches.map(sumOf), [3])
     assert.deepEqual(failures, ['away'])
+    stage.answer = () => Promise.reject(new Error('away again'))
+    refusals.add(sampleRefusal())
     await refusals.close()
+    assert.deepEqual([failures, clock.pending()], [['away', 'away again'], 0])
   })
 
   it('writes the last ones when it is closed', async (t) => {
-    const { refusals, batches } = stageOf(t)
+    const { refusals, batches, clock } = stageOf(t)
     refusals.add(sampleRefusal())
     await refusals.close()
-    assert.deepEqual(batches.map(sumOf), [1])
+    assert.deepEqual([batches.map(sumOf), clock.pending()], [[1], 0])
   })
 
   it('does not wait long for a store that hangs when it is closed', async (t) => {

@@ -90,6 +90,18 @@ describe('the bill for reserved capacity', () => {
     ])
   })
 
+  it('is at one price at a time, also if a clock was fast when a price was stored', () => {
+    const prices = [
+      version(1, 'meta/a@acme', month.from, '1'),
+      version(2, 'meta/a@acme', month.from + 9 * HOUR_MS, '2'),
+      version(3, 'meta/a@acme', month.from + 3 * HOUR_MS, '3'),
+    ]
+    assert.deepEqual(billed(prices, month.from + 10 * HOUR_MS), [
+      [1, 3, 3n * 10n ** 12n],
+      [3, 7, 21n * 10n ** 12n],
+    ])
+  })
+
   it('does not cover the time before the workspace existed', () => {
     const late = { ...workspace, createdAt: month.to - 2 * HOUR_MS }
     const [row] = capacityRows([version(1, 'meta/a@acme', 0, '1')], late, month, month.to)

@@ -17,13 +17,14 @@ function storeOf(count: number): UsageStore {
     usage: async ({ limit, after }: UsageQuery) => pageAfter(after?.requestId, limit).map((name) => sampleRow(name)),
     usageSums: async ({ limit, after }: { limit: number; after: string | undefined }) =>
       pageAfter(after, limit).map((group) => ({ ...sums, group })),
-    usageTotal: async () => sums,
+    usageTotal: async () => ({ ...sums, requests: count }),
   } as unknown as UsageStore
 }
 
 interface Page {
   readonly data: readonly Readonly<Record<string, unknown>>[]
   readonly has_more: boolean
+  readonly total?: { readonly requests: number }
   readonly next: string | null
 }
 
@@ -52,6 +53,17 @@ describe('a page of usage', () => {
       })
     }
   }
+
+  it('has the total of all groups, also of those on other pages', async () => {
+    const totals: unknown[] = []
+    let after = ''
+    do {
+      const page = await report(5, `limit=2&group_by=model${after}`)
+      totals.push(page.total?.requests)
+      after = page.next === null ? '' : `&after=${page.next}`
+    } while (after !== '')
+    assert.deepEqual(totals, [5, 5, 5])
+  })
 })
 
 describe('a report by groups', () => {

@@ -517,6 +517,22 @@ describe('a whole answer', () => {
     assert.equal(late[0]?.httpStatus, 200, 'its caller has seen that')
   })
 
+  it('counts all that is collected of it to the memory of its workspace', async () => {
+    const { run, log } = stage({
+      engine: [
+        ({ receiver }) => {
+          for (const chunk of ['one', 'two']) receiver.data(Buffer.from(chunk))
+          return ENDED
+        },
+      ],
+    })
+    await run()
+    assert.deepEqual(
+      log.filter((it) => it.startsWith('collect')),
+      ['collect 3', 'collect 6'],
+    )
+  })
+
   it('may have 256 MiB over all calls, and not a byte more', async () => {
     const mebibyte = Buffer.alloc(2 ** 20)
     const quiet: WholeAnswer = {
@@ -720,6 +736,28 @@ describe('a streamed answer', () => {
     const silent = stage({ answer: streamed(), engine: [says('role!')] })
     const failed = await silent.run()
     assert.deepEqual([failed.outcome, failed.httpStatus, failed.amount], ['engine_failed', 200, 0n])
+  })
+
+  it('that is empty is requested again only when its first call has ended, so that it has one place', async () => {
+    const first = Promise.withResolvers<CallEnd>()
+    const { run, log } = stage({
+      answer: { kind: 'streamed', relay: () => ({ ...relayOf(undefined), push: () => '', isDone: () => true }) },
+      calls: [{ ...call, ifSilent: { ...call, path: '/why' } }],
+      engine: [
+        ({ receiver }) => {
+          receiver.start({})
+          receiver.data(Buffer.from('[DONE]'))
+          return first.promise
+        },
+        () => ENDED,
+      ],
+    })
+    const refused = assert.rejects(run(), { code: 'upstream_error' })
+    await turn()
+    assert.ok(!log.includes('call /why'))
+    first.resolve(ENDED)
+    await refused
+    assert.ok(log.includes('call /why'))
   })
 
   it('that is empty is requested again for the reason, unless something else explains it', async () => {

@@ -7,7 +7,7 @@ import { HEADROOM } from '../../src/shared/json/json-body.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { jsonEndpoints, type InferenceParts } from '../../src/inference/routes/json-endpoints.ts'
 import { prepareInThread, type Destination } from '../../src/inference/routes/prepare-in-thread.ts'
-import { prepareRequest } from '../../src/inference/routes/inference.ts'
+import { needsThread, prepareRequest } from '../../src/inference/routes/inference.ts'
 import { parsedBody, plainFacts } from '../support/made-job.ts'
 
 const entry = {
@@ -80,6 +80,35 @@ describe('a request prepared in a thread', () => {
     await threads[0]?.terminate()
     assert.ok(await prepare(caller, () => destination))
     assert.equal(threads.length, 2, 'the end of the first does not end the second')
+  })
+
+  it('keeps its thread, although the time of an idle one passes meanwhile', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    assert.ok(await prepare(caller, () => destination))
+    const find = (): Destination => {
+      t.mock.timers.tick(30_000)
+      return destination
+    }
+    assert.ok(await prepare(caller, find))
+  })
+
+  it('counts its images to the memory that parsing takes', async () => {
+    const held: number[] = []
+    const counting = { ...caller, holdRequest: (bytes: number) => void held.push(bytes) }
+    const bytes = Buffer.concat([Buffer.alloc(HEADROOM, ' '), Buffer.from('{"model":"meta/a","messages":[]}')])
+    for (const images of [new Map<string, string>(), new Map([['https://a/b.png', 'x'.repeat(5000)]])]) {
+      await prepareInThread(counting, chat, Buffer.from(bytes), { ...plainFacts, images }, () => destination).catch(
+        () => {},
+      )
+    }
+    assert.ok(held[1]! - held[0]! >= 5000, held.join())
+  })
+
+  it('has a body of more than 512 KiB', () => {
+    assert.deepEqual(
+      [524_288, 524_289].map((bytes) => needsThread(Buffer.alloc(bytes))),
+      [false, true],
+    )
   })
 
   it('gets a new thread after the last one has ended because it was idle', async (t) => {

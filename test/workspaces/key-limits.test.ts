@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../../src/shared/errors.ts'
-import { checkLimits, limitedEndpoints, rulesOf } from '../../src/workspaces/keys/key-limits.ts'
+import { amountIn, checkLimits, limitedEndpoints, rulesOf, widerThan } from '../../src/workspaces/keys/key-limits.ts'
 import type { GivenLimits } from '../../src/workspaces/keys/key-store.ts'
 import type { KeyLimits, KeyRules } from '../../src/workspaces/workspace.ts'
 import { publicRoutes, type PublicRouteParts } from '../../src/server/api/public-routes.ts'
@@ -131,5 +131,24 @@ describe('the endpoints that a key can be limited to', () => {
       ['/api/v1/keys', '/api/v1/files', '/api/v1/batches', '/api/v1/batches/{id}/cancel'],
       'keys need manage_keys, and the lines of a batch are checked one by one',
     )
+  })
+})
+
+describe('a key that another key manages', () => {
+  const whole = { ...noLimits, expiresAt: null, allowedAddresses: ['10.0.0.0/8', '2001:db8::/32'] }
+  const wider = (allowedAddresses: readonly string[] | null) => widerThan({ ...whole, allowedAddresses }, whole)
+
+  it('may have the same networks or parts of them, and no others', () => {
+    for (const within of [['10.0.0.0/8'], ['10.1.0.0/16', '2001:db8::1'], ['10.255.255.255']]) {
+      assert.equal(wider(within), undefined, within.join())
+    }
+    for (const outside of [null, ['10.0.0.0/7'], ['11.0.0.0'], ['10.0.0.1', '::1'], ['2001:db8::/31']]) {
+      assert.equal(wider(outside), 'allowed_addresses', String(outside))
+    }
+  })
+
+  it('may spend at most a million dollars', () => {
+    assert.equal(amountIn('spend_limit', '1000000'), 10n ** 18n)
+    assert.throws(() => amountIn('spend_limit', '1000000.01'), { code: 'invalid_value', param: 'spend_limit' })
   })
 })

@@ -139,6 +139,26 @@ describe('known keys', () => {
     assert.equal(await found(last), null)
   })
 
+  it('that are revoked while a large number of changes is applied are not kept', async () => {
+    const changes = Array.from({ length: 1000 }, (_, index) => ({ number: index + 1, hash: `other ${index}` }))
+    let isRevoked = false
+    let during: (() => Promise<void>) | undefined
+    const known = await openKnownKeys({
+      keysByHash: async () => [isRevoked ? { ...keyOf('a'), revokedAt: 2 } : keyOf('a')],
+      async lastKeyChange() {
+        await during?.()
+        return isRevoked ? 1001 : 0
+      },
+      keyChanges: async (after, limit) => changes.slice(after, after + limit),
+    })
+    during = async () => {
+      assert.equal((await known.find('a'))?.id, 'key_a')
+      isRevoked = true
+    }
+    await known.refresh()
+    assert.equal(await known.find('a'), null)
+  })
+
   it('are looked up together: once for each key, one query at a time, however many requests wait', async () => {
     const { known, lookups } = await stage(['a', 'b'])
     const asked = Array.from({ length: 1000 }, (_, index) => known.find(['a', 'b', `c${index}`][index % 3] ?? ''))

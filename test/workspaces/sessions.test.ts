@@ -319,7 +319,7 @@ describe('a session of a member', () => {
     const { token = '' } = (await sessions.signInWithLink(secret, '::1')) ?? {}
     const found = await sessions.find(token)
     assert.match(found?.caller.keyId ?? '', /^console_[0-9a-f]{8}$/)
-    assert.equal(found?.hasKey, false)
+    assert.deepEqual([found?.hasKey, found?.session.address], [false, '::1'])
     await assert.rejects(sessions.issueLink('nowhere'), /There is no workspace "nowhere"/)
   })
 })
