@@ -56,7 +56,7 @@ export const configNotes = {
   'files.kind': ['off', 'Where images are kept when a caller asks for links: `local` or `s3`.'],
   'files.public_url': ["the listener's address", 'The address that links begin with.'],
   'files.link_ttl_seconds': ['`3600`', 'How long a link works.'],
-  'files.max_bytes': ['10 GiB', 'Local: the oldest files are deleted beyond it.'],
+  'files.max_bytes': ['10 GiB', 'Local: of all files. One workspace has half of it at most.'],
   'smtp.host': ['required with `smtp`', 'The server that [sends invoices](../guides/invoices.md) by e-mail.'],
   'smtp.port': ['587, or 465 with `smtp.secure`', 'Its port.'],
   'smtp.secure': [

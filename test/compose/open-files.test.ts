@@ -106,7 +106,7 @@ describe('images on disk', () => {
   it('are in the folder that workers share, with links to the public address or that of the listener', async (t) => {
     for (const publicUrl of [undefined, 'https://public.example']) {
       const { files, opened, sharedDir } = stage(t, { ...local, publicUrl })
-      const link = (await files?.put(Buffer.from('picture'), 'image/png')) ?? ''
+      const link = (await files?.put(Buffer.from('picture'), 'image/png', 'acme')) ?? ''
       assert.ok(link.startsWith(`${publicUrl ?? 'http://listener.example'}/files/`), link)
       assert.deepEqual(readdirSync(sharedDir).toSorted(), ['batches', 'files', 'link-secret'])
       await opened.disposeAsync()
@@ -129,7 +129,7 @@ describe('images in S3', () => {
       publicUrl: undefined,
       linkTtlSeconds: 60,
     })
-    const put = () => it.files?.put(Buffer.from('picture'), 'image/png')
+    const put = () => it.files?.put(Buffer.from('picture'), 'image/png', 'acme')
     assert.ok((await put())?.startsWith(`${bucket.url}/b/p/`))
     assert.equal(await uploaded(it), 'lines')
     assert.equal(it.batchFiles.place, `s3 ${bucket.url}/b/p/`)

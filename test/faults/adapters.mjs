@@ -494,7 +494,7 @@ export default [
   {
     name: 'files-space-not-given-back',
     file: 'src/server/files/local.ts',
-    find: '    total -= file.bytes\n',
+    find: '    file.held.release()\n',
     replace: '',
     tests: ['server/local-files'],
   },

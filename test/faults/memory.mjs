@@ -312,8 +312,8 @@ export default [
   {
     name: 'stored-images-use-the-reserve-of-the-disk',
     file: 'src/server/files/local.ts',
-    find: ' || bytes.length > disk.left()',
-    replace: '',
+    find: 'all: Math.min(maxBytes, onDisk)',
+    replace: 'all: maxBytes',
     tests: ['server/local-files'],
   },
 ]

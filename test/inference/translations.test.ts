@@ -98,7 +98,7 @@ function prepared(path: string, name: ModelName, body: object, facts: Partial<Re
   const made = endpoint.prepare(request, model, deployment, { ...plainFacts, ...facts })
   if ('missing' in made) return made
   const { needs = {} } = made.plan as { needs?: object }
-  return { job: endpoint.makeJob(made, model, deployment, { files: undefined } as InferenceParts), needs }
+  return { job: endpoint.makeJob(made, model, deployment, { files: undefined } as InferenceParts, 'acme'), needs }
 }
 
 async function requestOutcome(path: string, name: ModelName, body: object, facts: Partial<RequestFacts>) {

@@ -157,6 +157,21 @@ describe('links to files in the data directory', () => {
     for (const name of kept()) assert.equal(statSync(join(weir.dataDir, 'files', name)).mode & 0o777, 0o600)
   })
 
+  it('of one workspace leave half of the storage to the others', async () => {
+    engine.script = { images: () => [{ b64_json: png({ more: 150_000 }).toString('base64') }] }
+    const refusals: string[] = []
+    // At most three images of this size are half of it.
+    for (let count = 0; count < 4; count++) {
+      const response = await generate(weir)
+      if (response.status !== 200) refusals.push((await refusalOf(response)).message)
+    }
+    assert.match(refusals[0] ?? '', /^This workspace has used its share of the file storage\./)
+    await weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
+    const made = await weir.admin('POST', '/admin/v1/keys', { workspace: 'other' })
+    const { key } = (await made.json()) as { key: string }
+    await linksOf({ ...weir, call: (path, init) => weir.call(path, { ...init, key }) })
+  })
+
   it('[M3] that cannot be created cost nothing, and the image is withheld', async () => {
     const before = kept().length
     engine.script = { images: () => [{ b64_json: png({ more: 1_048_576 }).toString('base64') }] }

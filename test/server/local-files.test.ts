@@ -19,18 +19,26 @@ const MIB = 1_048_576
 /** A store with a settable clock. Calling `start` again is a restart on the same directory. */
 function stage(
   t: TestContext,
-  { disk = roomyDisk(), ...changes }: { linkTtlSeconds?: number; maxBytes?: number; disk?: DiskRoom } = {},
+  {
+    disk = roomyDisk(),
+    share = MIB,
+    linkTtlSeconds = 60,
+  }: { linkTtlSeconds?: number; share?: number; disk?: DiskRoom } = {},
 ) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-files-'))
   t.after(() => rmSync(dataDir, { recursive: true }))
   // Files expire at whole seconds.
   const time = { ms: Math.floor(Date.now() / 1000) * 1000 }
   const clock = { now: () => time.ms, monotonic: () => time.ms }
-  const options = { dataDir, publicUrl: () => 'http://weir.test/', linkTtlSeconds: 60, maxBytes: MIB, ...changes }
-  const start = (): FileStore => {
+  const options = { dataDir, publicUrl: () => 'http://weir.test/', linkTtlSeconds, maxBytes: 2 * share }
+  /** Its files belong to one owner, whose share is half of all, unless the test names others. */
+  const start = () => {
     const store = localFiles(options, clock, disk)
     t.after(() => store.close())
-    return store
+    return {
+      ...store,
+      put: (bytes: Buffer, contentType: string, owner = 'acme') => store.put(bytes, contentType, owner),
+    }
   }
   return { dataDir, time, start, names: () => readdirSync(join(dataDir, 'files')) }
 }
@@ -50,10 +58,11 @@ describe('files in the data directory', () => {
   })
 
   it('are deleted when they expire, even after a restart, and make room', async (t) => {
-    const { start, time, names } = stage(t, { maxBytes: MIB })
+    const { start, time, names } = stage(t)
     const first = start()
     const link = await first.put(Buffer.alloc(900_000), 'image/png')
     await assert.rejects(first.put(Buffer.alloc(900_000), 'image/png'), { code: 'service_unavailable' })
+    await first.put(Buffer.alloc(900_000), 'image/png', 'other')
     const second = start()
     await assert.rejects(second.put(Buffer.alloc(900_000), 'image/png'), { code: 'service_unavailable' })
     time.ms += 61_000
@@ -89,7 +98,7 @@ describe('files in the data directory', () => {
 
   it('may fill the limit to the byte, and a thousand are deleted at a time', async (t) => {
     const count = 1001
-    const { start, time, names } = stage(t, { maxBytes: 4096 * count })
+    const { start, time, names } = stage(t, { share: 4096 * count })
     const store = start()
     for (let index = 0; index < count; index++) await store.put(Buffer.from('x'), 'image/png')
     await assert.rejects(store.put(Buffer.from('x'), 'image/png'), { code: 'service_unavailable' })
@@ -99,7 +108,7 @@ describe('files in the data directory', () => {
   })
 
   it('give back their room once each, when they have been deleted', async (t) => {
-    const { start, time, names } = stage(t, { maxBytes: MIB })
+    const { start, time, names } = stage(t)
     const store = start()
     const putMany = async (count: number): Promise<number> => {
       const puts = await Promise.allSettled(
@@ -117,7 +126,7 @@ describe('files in the data directory', () => {
   })
 
   it('keep their room until they have been deleted', async (t) => {
-    const { start, time, names } = stage(t, { maxBytes: MIB })
+    const { start, time, names } = stage(t)
     const store = start()
     await store.put(Buffer.alloc(900_000), 'image/png')
     time.ms += 60_000
@@ -188,7 +197,7 @@ describe('files in the data directory', () => {
   })
 
   it('that cannot be stored are refused, leave nothing behind and use no space', async (t) => {
-    const { start, names, dataDir } = stage(t, { maxBytes: MIB })
+    const { start, names, dataDir } = stage(t)
     const store = start()
     const refusal = { code: 'service_unavailable', message: /could not be stored/ }
     const renaming = t.mock.method(fsPromises, 'rename', () => Promise.reject(new Error('the disk fails')))
@@ -238,11 +247,11 @@ describe('files in the data directory', () => {
   })
 
   it('make room after a restart as soon as the oldest expires', async (t) => {
-    const { start, time, dataDir, names } = stage(t, { maxBytes: MIB, linkTtlSeconds: 60 })
+    const { start, time, dataDir, names } = stage(t, { share: MIB / 2 })
     const first = start()
     const ages = [30, 0, 45, 15]
     for (const age of ages) {
-      const { pathname } = new URL(await first.put(Buffer.alloc(250_000), 'image/png'))
+      const { pathname } = new URL(await first.put(Buffer.alloc(250_000), 'image/png', `workspace ${age}`))
       const written = time.ms / 1000 - age
       utimesSync(join(dataDir, 'files', pathname.split('/').at(-1) ?? ''), written, written)
     }
@@ -253,22 +262,39 @@ describe('files in the data directory', () => {
   })
 
   it('never exceed the limit, even when many are stored at once', async (t) => {
-    const { start, names } = stage(t, { maxBytes: MIB })
+    const { start, names } = stage(t, { share: MIB / 2 })
     const store = start()
     const puts = await Promise.allSettled(
-      Array.from({ length: 20 }, () => store.put(Buffer.alloc(200_000), 'image/png')),
+      Array.from({ length: 20 }, (_, owner) => store.put(Buffer.alloc(200_000), 'image/png', `workspace ${owner}`)),
     )
     assert.equal(puts.filter(({ status }) => status === 'fulfilled').length, 5)
     assert.equal(names().length, 5)
   })
 
+  it('of one workspace use half of the room, which the files of others do not reduce', async (t) => {
+    const { start } = stage(t)
+    const store = start()
+    const share = { code: 'service_unavailable', message: /^This workspace has used its share of the file storage/ }
+    await store.put(Buffer.alloc(600_000), 'image/png', 'other')
+    await store.put(Buffer.alloc(MIB), 'image/png')
+    await assert.rejects(store.put(Buffer.from('x'), 'image/png'), share)
+    const all = { code: 'service_unavailable', message: /^The file storage is full/ }
+    await assert.rejects(store.put(Buffer.alloc(500_000), 'image/png', 'third'), all)
+    await store.put(Buffer.alloc(400_000), 'image/png', 'other')
+
+    const disk = { ...roomyDisk(), left: () => MIB, ownerShare: 1 / 2 }
+    const small = stage(t, { disk }).start()
+    await assert.rejects(small.put(Buffer.alloc(600_000), 'image/png'), share)
+    await small.put(Buffer.alloc(500_000), 'image/png')
+  })
+
   it('leave the disk its reserve, even when many are stored at once', async (t) => {
     const space = { size: 4 * MIB, free: 2 * MIB }
     const disk = diskRoom({ space: async () => ({ ...space }), now: () => 0, processes: 1 })
-    const { start, names } = stage(t, { maxBytes: 4 * MIB, disk })
+    const { start, names } = stage(t, { share: 2 * MIB, disk })
     const store = start()
     const puts = await Promise.allSettled(
-      Array.from({ length: 20 }, () => store.put(Buffer.alloc(200_000), 'image/png')),
+      Array.from({ length: 20 }, (_, owner) => store.put(Buffer.alloc(200_000), 'image/png', `workspace ${owner}`)),
     )
     assert.equal(puts.filter(({ status }) => status === 'fulfilled').length, 5)
     assert.equal(names().length, 5)
@@ -289,7 +315,7 @@ describe('files in the data directory', () => {
   })
 
   it('are limited in number when they are small', async (t) => {
-    const store = stage(t, { maxBytes: 4096 * 3 }).start()
+    const store = stage(t, { share: 4096 * 3 }).start()
     for (let count = 0; count < 3; count++) await store.put(Buffer.from('x'), 'image/png')
     await assert.rejects(store.put(Buffer.from('x'), 'image/png'), { code: 'service_unavailable' })
   })

@@ -29,14 +29,14 @@ describe('a bucket', () => {
       await bucket.close()
     })
     bucket.failures.push(500)
-    const link = await files.put(Buffer.from('picture'), 'image/jpeg')
+    const link = await files.put(Buffer.from('picture'), 'image/jpeg', 'acme')
     assert.match(link, /\/pictures\/weir\/[0-9a-f]{32}\.jpg\?/)
     assert.equal(new URL(link).searchParams.get('X-Amz-Expires'), '60')
     assert.equal(await (await fetch(link)).text(), 'picture')
     assert.equal([...bucket.objects.values()][0]?.contentType, 'image/jpeg')
 
     bucket.failures.push(500, 403)
-    await assert.rejects(files.put(Buffer.from('picture'), 'image/png'), {
+    await assert.rejects(files.put(Buffer.from('picture'), 'image/png', 'acme'), {
       code: 'service_unavailable',
       message: /could not be stored/,
     })
@@ -44,7 +44,7 @@ describe('a bucket', () => {
     // A bucket that has taken it is not asked again.
     const [taken, before] = [gate(), bucket.arrived]
     bucket.until = taken.opened
-    const storing = files.put(Buffer.from('picture'), 'image/png')
+    const storing = files.put(Buffer.from('picture'), 'image/png', 'acme')
     await eventually('it has arrived', () => bucket.arrived > before)
     bucket.failures.push(500, 500)
     taken.open()
@@ -72,7 +72,7 @@ describe('answers of a bucket', () => {
     })
     const content = { length: 1, read: async (into: Buffer) => into.write('x') }
     const calls = [
-      () => images.put(Buffer.from('picture'), 'image/jpeg'),
+      () => images.put(Buffer.from('picture'), 'image/jpeg', 'acme'),
       () => stored.write('a', content),
       () => stored.remove('a'),
     ]
@@ -101,7 +101,7 @@ describe('an answer of a server that is no S3', () => {
       await files.close()
       server.close()
     })
-    await assert.rejects(files.put(Buffer.from('picture'), 'image/jpeg'), { code: 'service_unavailable' })
+    await assert.rejects(files.put(Buffer.from('picture'), 'image/jpeg', 'acme'), { code: 'service_unavailable' })
     assert.ok(writes < 2000, String(writes))
   })
 })
@@ -164,7 +164,7 @@ describe('a bucket that callers reach at another address than the service', () =
       await files.close()
       await bucket.close()
     })
-    const link = await files.put(Buffer.from('picture'), 'image/png')
+    const link = await files.put(Buffer.from('picture'), 'image/png', 'acme')
     assert.ok(link.startsWith(`${publicUrl}/pictures/`), link)
     assert.equal(await (await fetch(link)).text(), 'picture')
     assert.deepEqual(bucket.refused, [])

@@ -25,5 +25,5 @@ export async function madeJob(path: string, body: JsonBody, model: Model, deploy
   const endpoint = jsonEndpoints.find((it) => it.path === path) ?? assert.fail(path)
   const prepared = endpoint.prepare(body, model, deployment, plainFacts)
   assert.ok(!('missing' in prepared), 'nothing has to be fetched')
-  return endpoint.makeJob(prepared, model, deployment, { files: undefined } as InferenceParts)
+  return endpoint.makeJob(prepared, model, deployment, { files: undefined } as InferenceParts, 'acme')
 }

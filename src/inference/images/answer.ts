@@ -16,13 +16,18 @@ interface GeneratedImage {
  * How to read the engine's images: inline, or as links when there is a store. A separate function, so that
  * the closure does not retain the request body.
  */
-export function imagesAnswer(dialect: ImagesDialect, count: number, store: FileStore | undefined): WholeAnswer {
+export function imagesAnswer(
+  dialect: ImagesDialect,
+  count: number,
+  store: FileStore | undefined,
+  owner: string,
+): WholeAnswer {
   return {
     kind: 'whole',
     async read(bodies, head) {
       const images = imagesIn(bodies, dialect)?.slice(0, count)
       if (!images || images.length === 0) return undefined
-      return store ? linkedImages(images, store, head.created) : inlineImages(images, head.created)
+      return store ? linkedImages(images, store, owner, head.created) : inlineImages(images, head.created)
     },
   }
 }
@@ -68,6 +73,7 @@ function inlineImages(images: readonly GeneratedImage[], created: number): Parse
 async function linkedImages(
   images: readonly GeneratedImage[],
   store: FileStore,
+  owner: string,
   created: number,
 ): Promise<ParsedAnswer | undefined> {
   const data: string[] = []
@@ -75,7 +81,7 @@ async function linkedImages(
     const bytes = decodeBase64(base64)
     if (!bytes) return undefined
     const header = readImageHeader((offset, length) => bytes.subarray(offset, offset + length))
-    const url = await store.put(bytes, header?.type ?? 'application/octet-stream')
+    const url = await store.put(bytes, header?.type ?? 'application/octet-stream', owner)
     data.push(`{"url":${JSON.stringify(url)}${revisedPromptField(revisedPrompt)}}`)
   }
   return {

@@ -70,6 +70,7 @@ export function imagesJob(
   model: Model,
   deployment: Deployment,
   { files }: { readonly files: FileStore | undefined },
+  owner: string,
 ): Job {
   return {
     ...terms,
@@ -77,7 +78,7 @@ export function imagesJob(
     model,
     deployment,
     calls: bodies.map((body) => jsonRequest(path, body, 'prompt')),
-    answer: imagesAnswer(operationOf(model, deployment, 'images'), count, isLinked ? files : undefined),
+    answer: imagesAnswer(operationOf(model, deployment, 'images'), count, isLinked ? files : undefined, owner),
   }
 }
 

@@ -54,7 +54,7 @@ export function batchLines(parts: BatchLineParts): LineEndpoints {
       await parts.priceBatchLines(prepared.model, caller.workspace.id).catch((cause: unknown) => {
         throw new ApiError('service_unavailable', 'The price of the line cannot be stored now.', { cause })
       })
-      const job = endpoint.makeJob(prepared.result, prepared.model, prepared.deployment, parts)
+      const job = endpoint.makeJob(prepared.result, prepared.model, prepared.deployment, parts, caller.workspace.id)
       return { ...job, tier: 'batch' }
     },
     errorBody(url, error, requestId) {

@@ -92,7 +92,7 @@ async function readJob(
     return found
   }
   const { model, deployment, result } = await prepareRequest(parts, endpoint, exchange, bytes, find)
-  const job = endpoint.makeJob(result, model, deployment, parts)
+  const job = endpoint.makeJob(result, model, deployment, parts, caller.workspace.id)
   exchange.holdRequest(Math.max(length, bytesToSend(job)))
   return job
 }

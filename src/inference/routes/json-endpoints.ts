@@ -68,8 +68,14 @@ export interface JsonEndpoint extends InferenceEndpoint {
     deployment: Deployment,
     facts: RequestFacts,
   ): PreparedRequest<unknown> | MissingInput
-  /** Makes the job from what this endpoint has prepared. */
-  makeJob(prepared: PreparedRequest<unknown>, model: Model, deployment: Deployment, parts: InferenceParts): Job
+  /** Makes the job from what this endpoint has prepared. Files of its answer belong to `owner`, a workspace. */
+  makeJob(
+    prepared: PreparedRequest<unknown>,
+    model: Model,
+    deployment: Deployment,
+    parts: InferenceParts,
+    owner: string,
+  ): Job
 }
 
 /** The id of the endpoint that only counts. */

@@ -1,7 +1,7 @@
 /** Keeps files for a while, so that an answer can contain a link. */
 export interface FileStore {
-  /** Stores the file, then resolves to a link that is valid for a limited time. */
-  put(bytes: Buffer, contentType: string): Promise<string>
+  /** Stores a file of this owner, then resolves to a link that is valid for a limited time. */
+  put(bytes: Buffer, contentType: string, owner: string): Promise<string>
   /** Opens the file behind a link, if links point to Weir itself; `query` is the part after the question mark. */
   open?(name: string, query: string): Promise<OpenedFile>
   close(): Promise<void>

@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { changingByteBudget, type HeldBytes } from '../../shared/byte-budget.ts'
 import type { DiskRoom } from '../../shared/disk-room.ts'
 import { ApiError } from '../../shared/errors.ts'
 import { withoutTrailing } from '../../shared/without-trailing.ts'
@@ -14,7 +15,7 @@ interface LocalFilesOptions {
   /** The address at which callers reach the public listener. */
   readonly publicUrl: () => string
   readonly linkTtlSeconds: number
-  /** The limit on all files together. */
+  /** The limit on all files together. Those of one owner get half of it. */
   readonly maxBytes: number
 }
 
@@ -25,7 +26,8 @@ const MAX_SWEPT = 1000
 
 /**
  * Stores files in the data directory, behind signed links that expire. A file is deleted when its link
- * expires. A full directory or disk accepts no new files, so existing links never break.
+ * expires. A full directory or disk accepts no new files, so existing links never break. The files of one owner may use
+ * half of the room; those of an earlier run have no owner any more.
  */
 export function localFiles(options: LocalFilesOptions, clock: Clock, disk: DiskRoom): FileStore {
   const { linkTtlSeconds, maxBytes } = options
@@ -33,8 +35,11 @@ export function localFiles(options: LocalFilesOptions, clock: Clock, disk: DiskR
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const secret = readOrCreateSecret(join(options.dataDir, 'link-secret'))
   /** Oldest first, because all have the same lifetime. */
-  const files = new Map<string, { readonly bytes: number; readonly expiresAt: number }>()
-  let total = 0
+  const files = new Map<string, { readonly held: HeldBytes; readonly expiresAt: number }>()
+  const budget = changingByteBudget((held) => {
+    const onDisk = held + disk.left()
+    return { all: Math.min(maxBytes, onDisk), owner: Math.min(maxBytes / 2, onDisk * disk.ownerShare) }
+  })
   recover()
   const sweeper = setInterval(() => void sweep(), Math.min(SWEEP_MS, linkTtlSeconds * 1000)).unref()
 
@@ -49,12 +54,11 @@ export function localFiles(options: LocalFilesOptions, clock: Clock, disk: DiskR
       found.push({ name, bytes: size, writtenAt: mtimeMs })
     }
     found.sort((one, other) => one.writtenAt - other.writtenAt)
-    for (const { name, bytes, writtenAt } of found) keep(name, bytes, writtenAt + linkTtlSeconds * 1000)
-  }
-
-  function keep(name: string, bytes: number, expiresAt: number): void {
-    files.set(name, { bytes: Math.max(BLOCK_BYTES, bytes), expiresAt })
-    total += Math.max(BLOCK_BYTES, bytes)
+    for (const { name, bytes, writtenAt } of found) {
+      const held = budget.open('')
+      held.keep(sizeOf(bytes))
+      files.set(name, { held, expiresAt: writtenAt + linkTtlSeconds * 1000 })
+    }
   }
 
   async function sweep(): Promise<void> {
@@ -72,7 +76,7 @@ export function localFiles(options: LocalFilesOptions, clock: Clock, disk: DiskR
     if (!file) return
     files.delete(name)
     await discard(join(folder, name))
-    total -= file.bytes
+    file.held.release()
   }
 
   /** A file that cannot be deleted now is found again at the next start. */
@@ -82,16 +86,16 @@ export function localFiles(options: LocalFilesOptions, clock: Clock, disk: DiskR
     createHmac('sha256', secret).update(`${name}\n${expires}`).digest('base64url')
 
   return {
-    async put(bytes, contentType) {
+    async put(bytes, contentType, owner) {
       await sweep()
       await disk.measure(bytes.length).catch(refuse)
-      if (total + bytes.length > maxBytes || bytes.length > disk.left()) {
-        throw new ApiError('service_unavailable', 'The file storage is full. Try again later, or ask for b64_json.')
-      }
+      // Reserve the space before writing, so that concurrent calls cannot exceed the limit.
+      const held = budget.open(owner)
+      const limit = held.hold(sizeOf(bytes.length))
+      if (limit !== undefined) throw full(limit)
       const name = fileName(randomBytes(16), contentType)
       const expires = Math.floor(clock.now() / 1000) + linkTtlSeconds
-      // Reserve the space before writing, so that concurrent calls cannot exceed the limit.
-      keep(name, bytes.length, expires * 1000)
+      files.set(name, { held, expiresAt: expires * 1000 })
       const path = join(folder, name)
       try {
         await disk.write(bytes.length, () => writeFile(`${path}.part`, bytes, { mode: 0o600 }))
@@ -123,6 +127,14 @@ export function localFiles(options: LocalFilesOptions, clock: Clock, disk: DiskR
       clearInterval(sweeper)
     },
   }
+}
+
+const sizeOf = (bytes: number): number => Math.max(BLOCK_BYTES, bytes)
+
+function full(limit: 'share' | 'budget'): ApiError {
+  const message =
+    limit === 'share' ? 'This workspace has used its share of the file storage.' : 'The file storage is full.'
+  return new ApiError('service_unavailable', `${message} Try again later, or ask for b64_json.`)
 }
 
 function refuse(cause: unknown): never {
