@@ -11,6 +11,7 @@ import type { MetricFamily } from './telemetry/metrics.ts'
 import { isServiceRunning } from '../store/sqlite/service-lock.ts'
 import { mergedCacheUse } from '../engines/merged-cache-use.ts'
 import { serviceDirectories } from '../cluster/workers/directories.ts'
+import { systemClock } from '../shared/system-clock.ts'
 
 /**
  * How commands reach the service that runs on the same data directory. The service listens on a unix socket, which only
@@ -121,7 +122,7 @@ export async function requestReload(
 
 /** Retries until the service, or one of its workers, answers, or all have exited: then undefined. */
 async function postWithRetries(dataDir: string, path: string): Promise<unknown> {
-  const until = performance.now() + PATIENCE_MS
+  const until = systemClock.monotonic() + PATIENCE_MS
   for (;;) {
     const running = serviceDirectories(dataDir).filter(isServiceRunning)
     if (running.length === 0) return undefined
@@ -130,7 +131,7 @@ async function postWithRetries(dataDir: string, path: string): Promise<unknown> 
       const answered = socket === undefined ? undefined : await request(socket, 'POST', path)
       if (answered) return answered
     }
-    if (performance.now() > until) throw failure('the running service does not answer; restart it')
+    if (systemClock.monotonic() > until) throw failure('the running service does not answer; restart it')
     await sleep(POLL_MS)
   }
 }
@@ -260,8 +261,8 @@ export async function borrowKey(dataDir: string, workspace: string): Promise<Bor
 
 async function borrowFrom({ socket }: ServiceNote, workspace: string, key?: string): Promise<Borrowed> {
   const path = `/session?${new URLSearchParams({ workspace, ...(key === undefined ? {} : { key }) }).toString()}`
-  const client = new Client(ORIGIN, { socketPath: socket, headersTimeout: ANSWER_MS, bodyTimeout: 0 })
-  const { body } = await client.request({ method: 'POST', path })
+  const client = new Client(ORIGIN, { socketPath: socket })
+  const { body } = await client.request({ method: 'POST', path, headersTimeout: ANSWER_MS, bodyTimeout: 0 })
   // The answer is one short line. The connection then stays open, and the key is valid for as long.
   const [line] = (await once(body, 'data')) as [Buffer]
   body.on('error', () => {})
@@ -295,9 +296,9 @@ async function request(
   path: string,
   answerMs = ANSWER_MS,
 ): Promise<unknown> {
-  const client = new Client(ORIGIN, { socketPath, headersTimeout: answerMs, bodyTimeout: answerMs })
+  const client = new Client(ORIGIN, { socketPath })
   try {
-    const { body } = await client.request({ method, path })
+    const { body } = await client.request({ method, path, headersTimeout: answerMs, bodyTimeout: answerMs })
     return await body.json()
   } catch {
     return undefined

@@ -8,6 +8,7 @@ import { catalogWarnings } from '../../src/catalog/warnings.ts'
 import type { Model } from '../../src/catalog/model.ts'
 import type { LaneSettingsSnapshot, OperatorLimits } from '../../src/catalog/lane-settings-store.ts'
 import { turn } from '../support/hand-clock.ts'
+import { gate, type Gate } from '../support/waiting.ts'
 
 const catalog = (...entries: object[]): readonly Model[] =>
   parseCatalog(JSON.stringify({ models: entries }), 'weir.yaml', () => 'secret')
@@ -114,8 +115,14 @@ describe('limits that an operator sets', () => {
     let limits: OperatorLimits[] = []
     let drained: string[] = []
     const done: string[] = []
+    /** Reads wait for these, one after the other; further ones are answered at once. */
+    const answers: Gate[] = []
     const store = {
-      laneSettings: async (): Promise<LaneSettingsSnapshot> => ({ limits, drained }),
+      async laneSettings(): Promise<LaneSettingsSnapshot> {
+        const snapshot = { limits, drained }
+        await answers.shift()?.opened
+        return snapshot
+      },
       // Slower than everything that must wait for it.
       async setLaneLimits(set: OperatorLimits) {
         await turns(5)
@@ -140,11 +147,11 @@ describe('limits that an operator sets', () => {
       },
       subscribe: () => () => {},
     })
-    return { settings, done }
+    return { settings, done, answers, stored: () => ({ limits: limits.map(({ lane }) => lane), drained }) }
   }
 
   it('apply until the file changes the limits of the lane', async () => {
-    const { settings, done } = await stage()
+    const { settings, done, stored } = await stage()
     const models = catalog(entry())
     const deployment = models[0]?.serverless ?? assert.fail()
     await settings.setLimits(deployment, { ...deployment.limits, maxWaitMs: 7 })
@@ -161,6 +168,7 @@ describe('limits that an operator sets', () => {
     const changed = settings.applied(catalog(entry({ serverless: { limits: { max_wait_ms: 9 } } })))
     assert.equal(limitsOf(changed), 9)
     assert.deepEqual(await settings.dropReplaced(changed), ['a/b'])
+    assert.deepEqual(stored().limits, [], 'they do not return with the next start')
     assert.equal(limitsOf(settings.applied(models)), 120_000)
     assert.deepEqual(await settings.dropReplaced(changed), [])
   })
@@ -190,5 +198,16 @@ describe('limits that an operator sets', () => {
     await settings.undrain('http://127.0.0.1:1')
     assert.equal(settings.drained.has('http://127.0.0.1:1'), false)
     assert.deepEqual(done, ['announced lanes', 'announced lanes'])
+  })
+
+  it('are those of the newest read, in whatever order reads end', async () => {
+    const { settings, answers } = await stage()
+    const slow = gate()
+    answers.push(slow)
+    const earlier = settings.reload()
+    await settings.drain('http://127.0.0.1:1')
+    slow.open()
+    await earlier
+    assert.deepEqual(settings.drainedUrls(), ['http://127.0.0.1:1'])
   })
 })

@@ -8,6 +8,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { recognise, type ProbeAnswers } from '../../src/operate/doctor/doctor-engine-recognition.ts'
 import { loadConfig } from '../../src/config.ts'
 import { commandLine } from '../support/command-line.ts'
+import { scriptedServer } from '../support/scripted-server.ts'
 
 /** What real servers sent: `looks/` to a GET, the others to calls. */
 const folder = new URL('../fixtures/dialects/', import.meta.url)
@@ -185,5 +186,24 @@ describe('weir doctor engine', () => {
     assert.equal(code, 2)
     assert.match(String(message), /--kind must be one of openai, vllm/)
     assert.deepEqual(await refusal('http://127.0.0.1:9'), [1, 'weir: http://127.0.0.1:9/ does not answer'])
+  })
+
+  it('gives its key to every request, and asks nothing about chats once a chat was not answered in a minute', async (t) => {
+    const server = await scriptedServer(t, ({ path }) =>
+      path === '/v1/models' ? { data: [{ id: 'm', owned_by: 'vllm' }] } : {},
+    )
+    const { timeout } = AbortSignal
+    t.mock.method(AbortSignal, 'timeout', (ms: number) =>
+      ms === 60_000 ? AbortSignal.abort(new DOMException('The time is up.', 'TimeoutError')) : timeout(ms),
+    )
+    const { code, json } = await commandLine(['doctor', 'engine', server.url, '--api-key', 'secret', '--json'])
+    assert.equal(code, 0)
+    const detail = 'no answer within 60 s'
+    assert.deepEqual(
+      json<Examined>().findings,
+      ['chat', 'embeddings', 'rerank'].map((question) => ({ question, state: 'no', detail })),
+    )
+    assert.ok(server.asked.length > 10)
+    for (const { headers, path } of server.asked) assert.equal(headers.authorization, 'Bearer secret', path)
   })
 })

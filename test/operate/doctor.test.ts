@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { getGlobalDispatcher } from 'undici'
 import { stringify } from 'yaml'
 import { ProblemsFound, UsageError, type Command } from '../../src/cli/command.ts'
 import { check } from '../../src/operate/commands/check.ts'
@@ -160,6 +161,24 @@ describe('weir doctor', () => {
       ],
     )
     assert.deepEqual(server.asked.map(({ path }) => path).toSorted(), ['/', '/health'])
+  })
+
+  it('waits three seconds for an engine, and leaves no connection to it busy', async (t) => {
+    const { found } = stage(t)
+    const dispatched = t.mock.method(getGlobalDispatcher(), 'dispatch')
+    const server = await scriptedServer(t, () => ({ a: 1 }))
+    const engine = { kind: 'vllm', urls: [server.url], model: 'm' }
+    const entry = modelEntry([], { aliases: [], supported_parameters: [], serverless: { engine } })
+    assert.deepEqual(await found('engine', { models: [entry] }), [['ok', server.url, undefined]])
+    assert.deepEqual(
+      dispatched.mock.calls.map(({ arguments: [{ path, headersTimeout, bodyTimeout }] }) => [
+        path,
+        headersTimeout,
+        bodyTimeout,
+      ]),
+      [['/health', 3000, 3000]],
+    )
+    assert.equal(server.left(), 0)
   })
 
   it('asks the service for the engines that it starts: which failed, and which take more than is kept for them', async (t) => {

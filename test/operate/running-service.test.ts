@@ -38,6 +38,7 @@ import {
 import { listenForCommands } from '../../src/operate/command-socket.ts'
 import { workerDirectory } from '../../src/cluster/workers/directories.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { commandLine } from '../support/command-line.ts'
 import { eventually, within } from '../support/waiting.ts'
 
@@ -401,6 +402,28 @@ describe('a command', () => {
     assert.equal(connections, 0, 'the connection is closed')
   })
 
+  it('waits 20 s for an answer, but 2 s for metrics, and a key that was lent has no limit', async (t) => {
+    const dispatched = t.mock.method(Client.prototype, 'dispatch')
+    const { dataDir } = await runPublished(t, emptyFolder(t))
+    await replicasOf(dataDir)
+    await fetchMetrics(dataDir)
+    const lent = await borrowKey(dataDir, 'acme')
+    assert.ok(lent && 'end' in lent)
+    await lent.end()
+    assert.deepEqual(
+      dispatched.mock.calls.map(({ arguments: [{ path, headersTimeout, bodyTimeout }] }) => [
+        path,
+        headersTimeout,
+        bodyTimeout,
+      ]),
+      [
+        ['/replicas', 20_000, 20_000],
+        ['/metric-families', 2000, 2000],
+        ['/session?workspace=acme', 20_000, 0],
+      ],
+    )
+  })
+
   it('makes it read the catalog again, with force only on request', async (t) => {
     const { dataDir, asked } = await runPublished(t, emptyFolder(t))
     assert.deepEqual(await requestReload(dataDir, 'catalog'), {
@@ -445,6 +468,14 @@ describe('a command', () => {
     service.publish()
     await refreshed
     assert.deepEqual(service.asked, ['accounts'])
+  })
+
+  it('gives up after 30 s if the service neither answers nor ends', async (t) => {
+    const { dataDir } = await run(t, emptyFolder(t))
+    const times = [0, 30_000, 30_001]
+    t.mock.method(systemClock, 'monotonic', () => times.shift() ?? assert.fail('it waits on'))
+    await assert.rejects(refreshService(dataDir), { message: 'the running service does not answer; restart it' })
+    assert.deepEqual(times, [])
   })
 
   it('waits for a service that is stopping, and then has none to notify', async (t) => {
