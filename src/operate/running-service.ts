@@ -265,7 +265,6 @@ async function borrowFrom({ socket }: ServiceNote, workspace: string, key?: stri
   const { body } = await client.request({ method: 'POST', path, headersTimeout: ANSWER_MS, bodyTimeout: 0 })
   // The answer is one short line. The connection then stays open, and the key is valid for as long.
   const [line] = (await once(body, 'data')) as [Buffer]
-  body.on('error', () => {})
   const answered = JSON.parse(line.toString()) as { key: string } | { error: string }
   if ('key' in answered) return { key: answered.key, end: () => client.destroy() }
   await client.destroy()

@@ -4,6 +4,7 @@ import { parseCatalog } from '../../src/catalog/file.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { openCatalogInForce, type CatalogInForceParts } from '../../src/catalog/catalog-in-force.ts'
 import type { Model } from '../../src/catalog/model.ts'
+import { turn } from '../support/hand-clock.ts'
 
 const catalogOf = (maxWaitMs: number, concurrent = 4, engine: object = {}): readonly Model[] =>
   parseCatalog(
@@ -29,14 +30,25 @@ describe('a catalog that comes into force', () => {
     const happened: string[] = []
     const changes = memoryChanges()
     let concurrent = 4
+    /** What an operator has set, which has to be read first. */
+    let stored = 4
     const parts = {
       source: { file: undefined, read: () => catalogOf(maxWaitMs, 4, engine) },
       lanes: {
         dropReplaced: async () => ['meta/a'],
-        reload: async () => void happened.push('lanes read'),
+        async reload() {
+          await turn()
+          concurrent = stored
+          happened.push('lanes read')
+        },
         applied: () => catalogOf(maxWaitMs, concurrent),
       },
-      prices: { syncListPrices: async () => void happened.push('prices stored') },
+      prices: {
+        async syncListPrices() {
+          await turn()
+          happened.push('prices stored')
+        },
+      },
       engines: { update: (deployments: readonly unknown[]) => happened.push(`engines of ${deployments.length}`) },
       admission: {
         setLanes: (lanes: ReadonlyMap<string, { maxConcurrentRequests: number }>) =>
@@ -52,7 +64,7 @@ describe('a catalog that comes into force', () => {
       },
     }
     await openCatalogInForce(parts as unknown as CatalogInForceParts)
-    return { happened, changes, setLimit: (next: number) => void (concurrent = next) }
+    return { happened, changes, setLimit: (next: number) => void (stored = next) }
   }
 
   it('stores its prices before engines and queues are updated', async () => {

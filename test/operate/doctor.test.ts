@@ -9,16 +9,19 @@ import { getGlobalDispatcher } from 'undici'
 import { stringify } from 'yaml'
 import { ProblemsFound, UsageError, type Command } from '../../src/cli/command.ts'
 import { check } from '../../src/operate/commands/check.ts'
+import { findService, publishService } from '../../src/operate/running-service.ts'
 import { doctor } from '../../src/operate/doctor/commands/doctor.ts'
 import { models } from '../../src/catalog/commands/models.ts'
 import { findModel, manifest, modelPaths } from '../../src/local-models/installed.ts'
 import { openAccounts } from '../../src/workspaces/accounts.ts'
+import { workerDirectory } from '../../src/cluster/workers/directories.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { openStore } from '../../src/store/open.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { printed, type Printed } from '../support/printed.ts'
 import { scriptedServer } from '../support/scripted-server.ts'
 import { scriptedService } from '../support/scripted-service.ts'
+import { smallDisk } from '../support/small-disk.ts'
 import { modelEntry } from '../support/weir.ts'
 
 interface Finding {
@@ -126,6 +129,21 @@ describe('weir doctor', () => {
     assert.match((await run(doctor, { models: [] })).stdout, /^✔ data directory/m)
   })
 
+  it('warns when less than 1 GB of the disk of the data is free', async (t) => {
+    const disk = smallDisk(1_001_000_000)
+    if (!disk) return t.skip('only root may mount a disk')
+    t.after(disk.remove)
+    const file = join(disk.folder, 'weir.yaml')
+    writeFileSync(file, stringify({ models: [] }))
+    const look = async (): Promise<string | undefined> =>
+      (await printed(doctor, '--config', file, '--data', disk.folder)).stdout
+        .split('\n')
+        .find((line) => /^. data directory/.test(line))
+    assert.equal(await look(), `✔ data directory: ${disk.folder}, 1.0 GB free`)
+    disk.resize(999_000_000)
+    assert.equal(await look(), `✖ data directory: ${disk.folder}, 1.0 GB free`)
+  })
+
   it('calls engines at a path that costs them nothing, and accepts any answer below 500', async (t) => {
     const { found, dataDir } = stage(t)
     const server = await scriptedServer(t, (_asked, response) => void response.writeHead(404).end())
@@ -163,7 +181,7 @@ describe('weir doctor', () => {
     assert.deepEqual(server.asked.map(({ path }) => path).toSorted(), ['/', '/health'])
   })
 
-  it('waits three seconds for an engine, and leaves no connection to it busy', async (t) => {
+  it('waits three seconds for an engine', async (t) => {
     const { found } = stage(t)
     const dispatched = t.mock.method(getGlobalDispatcher(), 'dispatch')
     const server = await scriptedServer(t, () => ({ a: 1 }))
@@ -178,7 +196,19 @@ describe('weir doctor', () => {
       ]),
       [['/health', 3000, 3000]],
     )
-    assert.equal(server.left(), 0)
+  })
+
+  it('looks at the metrics of every worker', async (t) => {
+    const { found, dataDir } = stage(t)
+    for (const number of [1, 2]) {
+      const directory = workerDirectory(dataDir, number)
+      mkdirSync(directory)
+      const samples = [{ label: '', value: number === 1 ? 1 : 0 }]
+      await scriptedService(t, directory, { metrics: async () => [{ name: 'weir_ledger_healthy', samples }] })
+    }
+    assert.deepEqual(await found('ledger', {}), [
+      ['problem', 'usage cannot be recorded', 'see docs/runbooks/WeirLedgerLags.md'],
+    ])
   })
 
   it('asks the service for the engines that it starts: which failed, and which take more than is kept for them', async (t) => {
@@ -275,7 +305,10 @@ describe('weir doctor', () => {
       },
       server.url,
     )
-    assert.deepEqual(await found('service', {}), [['ok', `running at ${server.url}`, undefined]])
+    // Only the operator's listener is asked.
+    const url = 'http://127.0.0.1:9'
+    publishService(dataDir, { ...(findService(dataDir) ?? assert.fail()), url })
+    assert.deepEqual(await found('service', {}), [['ok', `running at ${url}`, undefined]])
     assert.deepEqual(await found('ledger', {}), [
       ['problem', 'usage cannot be recorded', 'see docs/runbooks/WeirLedgerLags.md'],
     ])

@@ -25,6 +25,7 @@ import {
   borrowKey,
   cacheUseOf,
   consoleLinkOf,
+  contradictedCountsOf,
   drainReplica,
   findService,
   publishService,
@@ -40,6 +41,7 @@ import { workerDirectory } from '../../src/cluster/workers/directories.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { commandLine } from '../support/command-line.ts'
+import { scriptedService } from '../support/scripted-service.ts'
 import { eventually, within } from '../support/waiting.ts'
 
 function emptyFolder(t: TestContext): string {
@@ -126,7 +128,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
       withdrawService(dataDir)
       lock.close()
     }))
-  t.after(stop)
+  t.after(() => within(10_000, 'the service stops', stop()))
   const url = 'http://127.0.0.1:9'
   return {
     dataDir,
@@ -262,6 +264,7 @@ describe('a request of a command', () => {
       ['POST', '/drain?name=one'],
       ['POST', '/engine-order?order=stop'],
       ['POST', '/engine-order?lane=a/b&order=stop'],
+      ['POST', '/engine-order?lane=a/b&order=stop&actor=me'],
       ['POST', '/remove-model?model=a/b'],
       ['POST', '/remove-model'],
       ['POST', '/reconciled?problems=2'],
@@ -280,6 +283,7 @@ describe('a request of a command', () => {
       '/drain?name=one': [200, { asked: true }],
       '/engine-order?order=stop': [400, { error: 'No engine of the lane "".' }],
       '/engine-order?lane=a/b&order=stop': [200, { given: true }],
+      '/engine-order?lane=a/b&order=stop&actor=me': [200, { given: true }],
       '/remove-model?model=a/b': [200, { removed: ['a/b'], alsoGone: [], freedBytes: 7 }],
       '/remove-model': [409, { error: 'There is no such model.' }],
       '/reconciled?problems=2': [200, {}],
@@ -288,7 +292,7 @@ describe('a request of a command', () => {
       '/counts': [200, { counts: [] }],
       '/other': [404, { error: 'there is nothing at POST /other' }],
     })
-    assert.deepEqual(asked, ['drain one, command', 'stop a/b, command', 'reconciled 2'])
+    assert.deepEqual(asked, ['drain one, command', 'stop a/b, command', 'stop a/b, me', 'reconciled 2'])
   })
 
   it('leaves no connection to the service', async (t) => {
@@ -522,7 +526,36 @@ describe('a key that a service lends', () => {
   })
 })
 
+describe('the end of a service', () => {
+  it('ends the keys that it has lent, and not the command that uses one', async (t) => {
+    const dispatched = t.mock.method(Client.prototype, 'dispatch')
+    const service = await runPublished(t, emptyFolder(t))
+    const lent = await borrowKey(service.dataDir, 'acme')
+    assert.ok(lent && 'end' in lent)
+    const [call] = dispatched.mock.calls
+    const disconnected = once(call?.this as Client, 'disconnect')
+    await within(10_000, 'the service stops', service.stop())
+    await within(10_000, 'the connection ends', disconnected)
+    assert.deepEqual(service.asked, ['lend', 'end'])
+    await lent.end()
+  })
+})
+
 describe('the workers of a service', () => {
+  it('lend a key even while one of them is being replaced', async (t) => {
+    const dataDir = emptyFolder(t)
+    const [first, second] = [workerDirectory(dataDir, 1), workerDirectory(dataDir, 2)]
+    for (const directory of [first, second]) mkdirSync(directory)
+    const { asked } = await runPublished(t, first)
+    const lock = takeServiceLock(second)
+    t.after(() => lock.close())
+    publishService(second, { url: '', adminUrl: '', socket: join(second, 'weir.sock'), pid: 1 })
+    const lent = await borrowKey(dataDir, 'acme')
+    assert.ok(lent && 'end' in lent)
+    await lent.end()
+    await eventually('the key ends', () => asked.at(-1) === 'end')
+  })
+
   it('all lend the same key, and all settle on request', async (t) => {
     const dataDir = emptyFolder(t)
     const workers = await Promise.all(
@@ -539,6 +572,39 @@ describe('the workers of a service', () => {
       await eventually('the key ends', () => asked.at(-1) === 'end')
       assert.deepEqual(asked, [asked === workers[0]?.asked ? 'lend' : 'lend weir_lent', 'settled', 'end'])
     }
+  })
+})
+
+describe('the rows of a service', () => {
+  it('are in the database only when every worker has settled, of those that do not end meanwhile', async (t) => {
+    const dataDir = emptyFolder(t)
+    const [first, second] = [workerDirectory(dataDir, 1), workerDirectory(dataDir, 2)]
+    for (const directory of [first, second]) mkdirSync(directory)
+    const { asked } = await runPublished(t, first)
+    const ending = takeServiceLock(second)
+    const settled = settleRunningService(dataDir)
+    await eventually('the first one is asked', () => asked.length === 1)
+    ending.close()
+    assert.equal(await settled, true)
+    await scriptedService(t, second, { settled: () => Promise.reject(new Error('no database')) })
+    await assert.rejects(settleRunningService(dataDir), {
+      message: 'the running service cannot bring its rows into the database (no database); see its log',
+    })
+  })
+})
+
+describe('what a service has counted', () => {
+  it('is put together from all of its workers', async (t) => {
+    const dataDir = emptyFolder(t)
+    const usual = { kind: 'vllm', answers: 1, counted: 9, least: 1, most: 2 } as const
+    for (const number of [1, 2]) {
+      const directory = workerDirectory(dataDir, number)
+      mkdirSync(directory)
+      await scriptedService(t, directory, { contradictedCounts: () => [{ lane: `a/${number}`, ...usual }] })
+    }
+    const counts = await contradictedCountsOf(dataDir)
+    assert.deepEqual(counts.map(({ lane }) => lane).toSorted(), ['a/1', 'a/2'])
+    assert.deepEqual(await contradictedCountsOf(emptyFolder(t)), [])
   })
 })
 
