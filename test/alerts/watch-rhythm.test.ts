@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { AlertEvent } from '../../src/alerts/events.ts'
 import { openWatch, type ExpiringKey, type KeySpend, type WatchParts } from '../../src/alerts/watch.ts'
+import { gate } from '../support/waiting.ts'
 
 /** When a watch looks at what, and what it writes, on a store that only records. */
 
@@ -16,16 +17,18 @@ function watching(changes: Partial<WatchParts> = {}) {
     now: START,
     oldest: undefined as number | undefined,
     isLeased: true,
+    addEvents: async (events: readonly AlertEvent[]) => void added.push(...events),
+    leaseWatch: async (_leaseUntil: number): Promise<boolean> => state.isLeased,
     addChange: async ({ subject, data }: AlertEvent, usual: string) => void changed.push(`${subject} ${data} ${usual}`),
   }
   const asked: unknown[] = []
   const timers: (readonly [number, () => void])[] = []
   const watch = openWatch({
     store: {
-      addEvents: async (events) => void added.push(...events),
+      addEvents: (events) => state.addEvents(events),
       addChange: (event, usual) => state.addChange(event, usual),
       forgetEvents: async (before) => void asked.push(['forget', state.now - before]),
-      leaseWatch: async (...lease) => (asked.push(lease), state.isLeased),
+      leaseWatch: (...lease) => (asked.push(lease), state.leaseWatch(lease[2])),
       oldestUndelivered: async (endpoints) => (asked.push(endpoints), state.oldest),
     },
     owner: 'me',
@@ -136,6 +139,49 @@ describe('a watch', () => {
     // At the end of a check that reads what changes by the day, it forgets what it has written.
     assert.deepEqual(counts, [2, 2, 2, 3, 3])
     assert.equal(new Set(added.map(({ id }) => id)).size, 1)
+  })
+
+  it('writes an event with the next check if it could not be stored, and reads the days again that failed', async () => {
+    const spent = { workspaceId: 'ws', period: '2026-11', limit: 10n, spent: 5n, isSoft: true }
+    const reads: number[] = []
+    const { watch, state, added } = watching({
+      workspaceSpend: async () => [spent],
+      async overdueInvoices() {
+        reads.push(state.now - START)
+        if (reads.length === 1) throw new Error('the database is away')
+        return []
+      },
+    })
+    const { addEvents } = state
+    state.addEvents = () => Promise.reject(new Error('the database is locked'))
+    await checked()
+    state.addEvents = addEvents
+    state.now += 1
+    await assert.rejects(watch.check(), { message: 'the database is away' })
+    assert.deepEqual(
+      added.map(({ type }) => type),
+      ['spend.threshold_reached'],
+    )
+    state.now += 1
+    await watch.check()
+    assert.deepEqual(reads, [1, 2])
+  })
+
+  it('waits at its end until its lease is given back, unless that fails', async () => {
+    const { watch, state } = watching()
+    await checked()
+    const given = gate()
+    const steps: string[] = []
+    state.leaseWatch = async () => {
+      await given.opened
+      steps.push('given back')
+      throw new Error('the database is away')
+    }
+    const closing = watch.close().then(() => steps.push('closed'))
+    await checked()
+    given.open()
+    await closing
+    assert.deepEqual(steps, ['given back', 'closed'])
   })
 
   it('reports a limit of 0 as reached, without shares of it', async () => {

@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { JOURNAL_FOLDER, segmentName } from '../../src/ledger/journal/segment-names.ts'
 import { openStoreHere } from '../../src/store/open.ts'
-import { takeBackup } from '../../src/operate/backup/backup.ts'
+import { openUnchanging, takeBackup } from '../../src/operate/backup/backup.ts'
 import { restoreBackup } from '../../src/operate/backup/restore.ts'
 import { diskSteps } from '../support/disk-steps.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
@@ -117,6 +128,37 @@ describe('a backup that is restored', () => {
     ])
   })
 
+  it('removes what an interrupted restore has left, and keeps what earlier ones have moved aside', async (t) => {
+    const { file } = await backupOf(t)
+    const dataDir = folder(t)
+    for (const name of ['restoring-earlier', 'before-restore-earlier']) {
+      mkdirSync(join(dataDir, name))
+      writeFileSync(join(dataDir, name, 'weir.db'), 'older books')
+    }
+    assert.throws(() => restore(file, dataDir), { code: 'ERR_DATA_DIR_USED' })
+    writeFileSync(join(dataDir, 'weir.db'), 'other books')
+    const { replaced } = restore(file, dataDir, true)
+    assert.deepEqual(readdirSync(replaced ?? ''), ['weir.db'])
+    assert.equal(readFileSync(join(dataDir, 'before-restore-earlier', 'weir.db'), 'utf8'), 'older books')
+    assert.equal(existsSync(join(dataDir, 'restoring-earlier')), false)
+  })
+
+  it('is complete even if the disk takes only a part of each write', async (t) => {
+    const { dataDir: books, file } = await backupOf(t)
+    const { writeSync } = fs
+    t.mock.method(fs, 'writeSync', ((handle: number, bytes: Buffer, offset = 0, _length?: number, position?: number) =>
+      writeSync(handle, bytes, offset, Math.min(bytes.length - offset, 100_000), position)) as typeof fs.writeSync)
+    syncBuiltinESMExports()
+    t.after(syncBuiltinESMExports)
+    t.after(() => t.mock.restoreAll())
+    await takeBackup({ dataDir: books, file, force: true, now: NOW, progress() {} })
+    const dataDir = folder(t)
+    restore(file, dataDir)
+    for (const [segment, bytes] of segments) {
+      assert.ok(readFileSync(join(dataDir, JOURNAL_FOLDER, segmentName(segment))).equals(bytes), `segment ${segment}`)
+    }
+  })
+
   it('leaves no file open, and neither does making it', async (t) => {
     const { file } = await backupOf(t)
     restore(file, folder(t))
@@ -131,5 +173,68 @@ describe('a backup that is restored', () => {
     writeFileSync(file, bytes)
     assert.throws(() => restore(file, dataDir))
     assert.deepEqual(readdirSync(dataDir), [])
+  })
+})
+
+describe('a backup beside a running service', () => {
+  it('writes to the database what the service could not while it was copied, and stops no write', async (t) => {
+    const dataDir = folder(t)
+    const store = await openStoreHere({ dataDir, exclusive: false })
+    t.after(() => store.close())
+    await store.createWorkspace({ id: 'ws_1', name: 'acme', requestsPerMinute: null, createdAt: 1 })
+    /** Of the database itself, without what is in its WAL. */
+    const workspaces = (): unknown => {
+      const database = openUnchanging(join(dataDir, 'weir.db'))
+      try {
+        return database.prepare('SELECT count(*) AS count FROM workspaces').get()?.['count']
+      } catch {
+        return 'no table'
+      } finally {
+        database.close()
+      }
+    }
+    const wal = (): number => statSync(join(dataDir, 'weir.db-wal')).size
+    const before = wal()
+    assert.notEqual(workspaces(), 1)
+    await takeBackup({ dataDir, file: join(folder(t), 'books.backup'), force: false, now: NOW, progress() {} })
+    assert.equal(workspaces(), 1)
+    assert.equal(wal(), before)
+  })
+
+  it('copies a megabyte at a time, which is on the disk before the disk is left to others for as long', async (t) => {
+    const dataDir = folder(t)
+    const store = await openStoreHere({ dataDir, exclusive: false })
+    await store.close()
+    const database = new DatabaseSync(join(dataDir, 'weir.db'))
+    database.exec('CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(3000000))')
+    database.close()
+    const waits: number[] = []
+    t.mock.method(Atomics, 'wait', (...given: Parameters<typeof Atomics.wait>) => {
+      waits.push(given[3] ?? 0)
+      return 'timed-out'
+    })
+    const target = folder(t)
+    // What an earlier one has left that was killed.
+    writeFileSync(join(target, 'books.backup.part'), 'older')
+    const steps = await diskSteps(t, target)
+    const pages: number[] = []
+    await takeBackup({
+      dataDir,
+      file: join(target, 'books.backup'),
+      force: false,
+      now: NOW,
+      progress: (done) => void pages.push(done),
+    })
+    assert.ok(pages.length >= 3)
+    assert.deepEqual(
+      pages,
+      pages.map((_, index) => 256 * (index + 1)),
+    )
+    assert.deepEqual(steps.slice(0, 1 + pages.length), [
+      'remove books.backup.part',
+      ...pages.map(() => 'sync books.backup.part'),
+    ])
+    assert.equal(waits.length, pages.length)
+    assert.ok(waits.every((ms) => ms > 0))
   })
 })
