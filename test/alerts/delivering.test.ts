@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { SMTPServer } from 'smtp-server'
+import type { AlertStore } from '../../src/alerts/alert-store.ts'
 import { openAlerts, type Alerts } from '../../src/alerts/alerts.ts'
 import { openDispatcher } from '../../src/alerts/dispatch.ts'
 import { openDelivering, type Delivering } from '../../src/alerts/delivering.ts'
@@ -12,6 +13,9 @@ import { webhookSchedule } from '../../src/alerts/webhook.ts'
 import type { AlarmClock } from '../../src/shared/clock.ts'
 import type { SmtpServer } from '../../src/shared/smtp-server.ts'
 import { testBooks, type TestBooks } from '../support/books.ts'
+import { manualClock } from '../support/manual-clock.ts'
+import { scriptedServer } from '../support/scripted-server.ts'
+import { eventually } from '../support/waiting.ts'
 import { WEBHOOK_SECRET, webhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
 /** Events are dispatched and delivered. The time is set by the test, and no timer fires. */
@@ -180,6 +184,63 @@ describe('an event', () => {
     await slow.stop()
     await both
     assert.deepEqual(sentModels().toSorted(), ['a', 'b'])
+  })
+})
+
+describe('what sends events', () => {
+  /** Timers ring when the test lets time pass. */
+  async function stage(changes: Partial<AlertStore>, url = receiver.url) {
+    const { clock: timers, alarms, advance } = manualClock()
+    const failures: string[] = []
+    const store = { ...books.store, ...changes }
+    const events = () => ({ sent() {}, notSent() {}, failed: ({ message }: Error) => void failures.push(message) })
+    const settings = { endpoints: [hook({ url })], spendThresholds: [] }
+    const parts = { store, settings, smtp: undefined, clock: { ...timers, now: () => books.now }, events }
+    const delivering = await openDelivering(parts)
+    running.push(delivering)
+    await eventually('it has looked for events and for deliveries', () => alarms.size === 2)
+    return { delivering, alarms, advance, failures }
+  }
+
+  it('sends a new event at once, and reports if it cannot', async () => {
+    const { advance } = await stage({})
+    await books.store.addEvents([downloaded('a')])
+    advance(2000)
+    await eventually('it is sent', () => receiver.received.length === 1)
+    const failing = await stage({ claimDelivery: () => Promise.reject(new Error('the database is away')) })
+    assert.deepEqual(failing.failures, ['the database is away'])
+    await books.store.addEvents([downloaded('b')])
+    failing.advance(2000)
+    await eventually('it is reported', () => failing.failures.length === 2)
+  })
+
+  it('tries again later if it cannot be noted that a receiver is gone', async () => {
+    const { delivering } = await stage({ disableEndpoint: () => Promise.reject(new Error('the database is away')) })
+    receiver.answer = { status: 410 }
+    await books.store.addEvents([downloaded('a')])
+    await delivering.sendDue()
+    const [delivery] = await books.store.deliveries({ limit: 1 })
+    assert.deepEqual([delivery?.state, delivery?.lastError], ['queued', 'the database is away'])
+  })
+
+  it('leaves no timer at its end', async () => {
+    const { delivering, alarms } = await stage({})
+    await delivering.close()
+    assert.equal(alarms.size, 0)
+  })
+
+  it('leaves no connection at its end to a receiver that has not answered in five seconds', async (t) => {
+    const silent = await scriptedServer(t, () => undefined)
+    const { delivering, alarms, advance } = await stage({}, `${silent.url}/`)
+    await books.store.addEvents([downloaded('a')])
+    const sending = delivering.sendDue()
+    await eventually('it is being sent', () => silent.asked.length === 1)
+    const closing = delivering.close()
+    await eventually('it waits for the attempt alone', () => alarms.size === 1)
+    advance(5000)
+    await closing
+    await eventually('the connection is closed', () => silent.left() === 1, 5000)
+    await sending
   })
 })
 

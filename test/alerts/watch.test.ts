@@ -193,8 +193,8 @@ describe('the spend of a workspace', () => {
     limit = '90'
     await first.check()
     assert.deepEqual(
-      (await news()).map(([type, it]) => [type, it['limit']]),
-      [['spend.limit_reached', '90.00']],
+      (await news()).map(([type, it]) => [type, it['limit'], it['is_soft']]),
+      [['spend.limit_reached', '90.00', false]],
       'another limit is reached',
     )
     books.now += 31 * DAY
