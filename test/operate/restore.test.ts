@@ -147,10 +147,18 @@ describe('a backup that is restored', () => {
     const { dataDir: books, file } = await backupOf(t)
     const { writeSync } = fs
     t.mock.method(fs, 'writeSync', ((handle: number, bytes: Buffer, offset = 0, _length?: number, position?: number) =>
-      writeSync(handle, bytes, offset, Math.min(bytes.length - offset, 100_000), position)) as typeof fs.writeSync)
+      writeSync(
+        handle,
+        bytes,
+        offset,
+        Math.min(bytes.length - (offset ?? 0), 100_000),
+        position,
+      )) as typeof fs.writeSync)
     syncBuiltinESMExports()
-    t.after(syncBuiltinESMExports)
-    t.after(() => t.mock.restoreAll())
+    t.after(() => {
+      t.mock.restoreAll()
+      syncBuiltinESMExports()
+    })
     await takeBackup({ dataDir: books, file, force: true, now: NOW, progress() {} })
     const dataDir = folder(t)
     restore(file, dataDir)
