@@ -11,7 +11,6 @@ import type { MetricFamily } from './telemetry/metrics.ts'
 import { isServiceRunning } from '../store/sqlite/service-lock.ts'
 import { mergedCacheUse } from '../engines/merged-cache-use.ts'
 import { serviceDirectories } from '../cluster/workers/directories.ts'
-import { systemClock } from '../shared/system-clock.ts'
 
 /**
  * How commands reach the service that runs on the same data directory. The service listens on a unix socket, which only
@@ -122,7 +121,7 @@ export async function requestReload(
 
 /** Retries until the service, or one of its workers, answers, or all have exited: then undefined. */
 async function postWithRetries(dataDir: string, path: string): Promise<unknown> {
-  const until = systemClock.monotonic() + PATIENCE_MS
+  const until = performance.now() + PATIENCE_MS
   for (;;) {
     const running = serviceDirectories(dataDir).filter(isServiceRunning)
     if (running.length === 0) return undefined
@@ -131,7 +130,7 @@ async function postWithRetries(dataDir: string, path: string): Promise<unknown> 
       const answered = socket === undefined ? undefined : await request(socket, 'POST', path)
       if (answered) return answered
     }
-    if (systemClock.monotonic() > until) throw failure('the running service does not answer; restart it')
+    if (performance.now() > until) throw failure('the running service does not answer; restart it')
     await sleep(POLL_MS)
   }
 }
