@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
 import { openLink, reconnectMs, type LinkFollower } from '../../src/cluster/redis/link.ts'
 import { script } from '../../src/cluster/redis/script.ts'
@@ -232,6 +233,14 @@ describe('the link of a replica to Redis', () => {
       log.filter((it) => it.startsWith('event') || it.startsWith('joined')),
       [],
     )
+  })
+
+  it('gives each of its connections two seconds to be made', async (t) => {
+    const { mock } = t.mock.method(Socket.prototype, 'setTimeout')
+    await stage(t)
+    await eventually('both are made', () => mock.callCount() >= 2)
+    const limits = mock.calls.map(({ arguments: [ms] }) => ms).filter((ms) => ms !== 0)
+    assert.deepEqual(limits, [2000, 2000])
   })
 
   it('reconnects at once, and at least twice a second however long Redis is unreachable', () => {
