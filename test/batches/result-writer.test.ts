@@ -4,6 +4,7 @@ import type { BatchStore, WrittenResult } from '../../src/batches/batch-store.ts
 import { resultWriter } from '../../src/batches/result-writer.ts'
 import type { Clock } from '../../src/shared/clock.ts'
 import { turn } from '../support/hand-clock.ts'
+import { within } from '../support/waiting.ts'
 
 const clock = { now: () => 9 } as Clock
 const resultOf = (line: number): WrittenResult => ({ line }) as WrittenResult
@@ -63,7 +64,7 @@ describe('results of lines', () => {
     ends[0]?.reject(new Error('away'))
     await turn()
     ends[1]?.reject(new Error('gone'))
-    await Promise.all([first, ...second])
+    await within(10_000, 'all of them fail', Promise.all([first, ...second]))
     const third = writer.write(resultOf(5))
     ends[2]?.resolve([true])
     assert.equal(await third, true)

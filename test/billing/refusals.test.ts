@@ -86,9 +86,9 @@ describe('refusals that are not stored yet', () => {
     assert.deepEqual([batch.hours.length, batch.newest.length], [50_000, 50_000])
     pending.add(sampleRefusal())
     assert.equal(pending.take()!.newest.length, 1, 'there is room again')
+    pending.add(sampleRefusal())
     pending.putBack(batch)
-    pending.putBack(pending.take()!)
-    assert.equal(pending.take()!.newest.length, 50_000)
+    assert.equal(pending.take()!.newest.length, 50_000, 'the older ones first')
   })
 })
 
