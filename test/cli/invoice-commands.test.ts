@@ -146,7 +146,6 @@ acme              3  0.17  A$1.88  yes
     assert.ok(refused.failure instanceof ProblemsFound)
     assert.match(refused.stdout, /^acme +The invoice of acme for 2025-03 has changed since/m)
     assert.match(refused.stdout, /0 invoices issued, A\$0\.00 including GST\n$/)
-    assert.match(await shown('invoice drafts --period 2025-03'), /with a warning[^]*\nacme: A tax invoice of A\$1,000/)
     writeFileSync(file, await shown('invoice drafts --period 2025-03 --json'))
     assert.equal(
       await shown(`invoice issue --drafts ${file}`),
@@ -244,14 +243,23 @@ TIME (SYDNEY)        REQUEST             QUANTITY   AMOUNT
     assert.equal((await failed('invoice list --limit x'))[0], UsageError)
   })
 
-  it('shows the warnings of a document, and that there is no seller', async (t) => {
-    const { books, dataDir } = await stageWithRows(t)
+  it('shows what a document of A$1,000 lacks, and that there is no seller', async (t) => {
+    const { books, dataDir, shown } = await stageWithRows(t)
+    const lacks = 'A tax invoice of A$1,000 or more must say who the buyer is. Missing: '
+    const workspace = (await books.store.workspaces())[0]!
+    const { email, purchaseOrder } = workspace.buyer
+    await books.store.setBuyer(workspace.id, { name: null, abn: null, address: null, email, purchaseOrder })
     const config = join(dataDir, 'no-seller.yaml')
     writeFileSync(config, stringify({ models: [modelEntry(['http://127.0.0.1:9/v1'])] }))
     const args = ['--workspace', 'acme', '--period', '2025-03', '--config', config, '--data', books.dataDir]
     const { stdout, stderr } = await printed(invoice, 'preview', ...args)
     assert.match(stdout, /^Preview: not a tax invoice\n\(no seller in weir\.yaml\) → acme, /)
-    assert.match(stderr, /^(weir: .+\n)*$/)
+    assert.equal(stderr, '')
+    await books.settle([await books.row(workspace, 'meta/test-8b', 1, MARCH, { inputTokens: 5_000_000_000 })])
+    assert.ok((await printed(invoice, 'preview', ...args)).stderr.startsWith(`weir: ${lacks}`))
+    const drafts = await shown('invoice drafts --period 2025-03')
+    assert.match(drafts, /^acme .* A\$1,101\.88  no\n/m)
+    assert.ok(drafts.includes(`\nacme: ${lacks}`))
   })
 })
 

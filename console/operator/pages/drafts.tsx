@@ -1,4 +1,3 @@
-import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { Confirm } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
@@ -214,21 +213,14 @@ function Review({ period, drafts, reload }: { period: string; drafts: readonly D
   )
 }
 
-function Check({ of: { obstacle, warnings } }: { of: Draft }) {
-  if (obstacle !== null) return <Note state={<State is="bad">Cannot be issued</State>} texts={[obstacle]} />
-  if (warnings.length > 0) return <Note state={<State is="warn">Incomplete</State>} texts={warnings} />
-  return <State is="good">Ready</State>
-}
-
-function Note({ state, texts }: { state: ComponentChildren; texts: readonly string[] }) {
+function Check({ of: { obstacle } }: { of: Draft }) {
+  if (obstacle === null) return <State is="good">Ready</State>
   return (
     <details>
-      <summary>{state}</summary>
-      {texts.map((text) => (
-        <p key={text} class="small">
-          {text}
-        </p>
-      ))}
+      <summary>
+        <State is="bad">Cannot be issued</State>
+      </summary>
+      <p class="small">{obstacle}</p>
     </details>
   )
 }

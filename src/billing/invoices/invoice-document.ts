@@ -47,7 +47,7 @@ export interface InvoiceDocument {
   readonly ledger_rows: number
   /** The sentences below the totals. */
   readonly notices: readonly string[]
-  /** For the operator, and not on the page: recommended details that are missing. */
+  /** For the operator, and not on the page: details without which it cannot be issued. */
   readonly warnings: readonly string[]
 }
 

@@ -94,17 +94,15 @@ export function invoiceOf(
   issued: { readonly number: string; readonly at: number } | null,
   refersTo?: Reference,
 ): InvoiceDocument {
-  const missing = missingBuyer(workspace)
   const { subtotal, total } = totalsOf(lines)
+  const missing = total >= BUYER_REQUIRED_FROM ? missingBuyer(workspace) : undefined
   if (issued && subtotal < 0n) {
     throw new ApiError(
       'conflict',
       `The credits of ${month.name} exceed its charges. Take one back with weir usage correct.`,
     )
   }
-  if (issued && missing !== undefined && total >= BUYER_REQUIRED_FROM) {
-    throw new ApiError('conflict', missing, { param: 'buyer' })
-  }
+  if (issued && missing !== undefined) throw new ApiError('conflict', missing, { param: 'buyer' })
   return documentOf({
     kind: 'tax_invoice',
     number: issued?.number ?? null,

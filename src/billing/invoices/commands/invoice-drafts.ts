@@ -28,10 +28,7 @@ const DRAFT_COLUMNS: readonly Column<MonthDraft>[] = [
     cell: ({ previous }) => previous && `A$${grouped(previous.total)}`,
     align: 'right',
   },
-  {
-    title: 'CAN BE ISSUED',
-    cell: ({ obstacle, warnings }) => (obstacle === null ? (warnings.length === 0 ? 'yes' : 'with a warning') : 'no'),
-  },
+  { title: 'CAN BE ISSUED', cell: ({ obstacle }) => (obstacle === null ? 'yes' : 'no') },
 ]
 const RESULT_COLUMNS: readonly Column<IssuedDraft>[] = [
   { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
@@ -54,9 +51,7 @@ export async function showDrafts(flags: Flags, invoicing: Invoicing, month: Mont
       renderTable(drafts, DRAFT_COLUMNS, view),
       '',
       `${counted(drafts.length, 'draft')}, A$${grouped(sumOf(drafts))} including GST`,
-      ...drafts.flatMap(({ workspace, obstacle, warnings }) =>
-        (obstacle === null ? warnings : [obstacle]).map((text) => `${workspace}: ${text}`),
-      ),
+      ...drafts.flatMap(({ workspace, obstacle }) => (obstacle === null ? [] : [`${workspace}: ${obstacle}`])),
     ].join('\n'),
   )
 }

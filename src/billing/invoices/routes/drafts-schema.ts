@@ -18,7 +18,7 @@ const draftSchema = Type.Object({
   lines: Type.Integer({ description: 'How many lines it has.', example: 2 }),
   requests: Type.Integer({ example: 1043 }),
   ledger_rows: Type.Integer({ example: 1043 }),
-  warnings: Type.Array(Type.String(), { description: 'What the invoice should have, but does not need.', example: [] }),
+  warnings: Type.Array(Type.String(), { description: 'What the invoice needs, but does not have yet.', example: [] }),
   obstacle: nullable(Type.String(), 'Why it cannot be issued as it is.'),
   previous: nullable(
     Type.Object({

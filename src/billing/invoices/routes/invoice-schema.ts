@@ -97,7 +97,7 @@ export const invoiceSchema = Type.Object({
   ledger_rows: Type.Integer({ description: 'How many rows of the ledger the document covers.', example: 1043 }),
   notices: Type.Array(Type.String({ example: payment }), { description: 'The sentences below the totals.' }),
   warnings: Type.Array(Type.String(), {
-    description: 'For the operator, and not printed: what the invoice should have, but does not need.',
+    description: 'For the operator, and not printed: what the invoice needs, but does not have yet.',
     example: [],
   }),
   balance: {
