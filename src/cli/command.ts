@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { recorded, type Action } from '../operate/audit/recorded.ts'
 import { openAccounts, type Accounts } from '../workspaces/accounts.ts'
 import { openPriceBook, type PriceBook } from '../billing/prices/price-book.ts'
+import { commandChanges } from '../cluster/changes/change-feed.ts'
 import { memoryChanges } from '../cluster/changes/memory.ts'
 import { systemClock } from '../shared/system-clock.ts'
 import { loadConfig, type Config, type Overrides } from '../config.ts'
@@ -168,7 +169,7 @@ export async function withStore<Result>(
 async function notifyOtherReplicas({ redisUrl }: Config): Promise<readonly string[]> {
   if (redisUrl === undefined) return []
   const { notifyReplicas } = await import('../cluster/changes/redis/notify-replicas.ts')
-  return notifyReplicas(redisUrl, ['accounts', 'keys', 'prices', 'sessions'], systemClock)
+  return notifyReplicas(redisUrl, commandChanges, systemClock)
 }
 
 /** A change is in force everywhere when its command returns; otherwise the command reports where it may not be. */

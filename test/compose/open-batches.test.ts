@@ -15,13 +15,25 @@ import { handClock, turn } from '../support/hand-clock.ts'
 
 /** What the runner of batches is wired to. The store is scripted, and a test advances the clock. */
 
+interface Seen {
+  freed: number
+  refused: number
+  readonly results: WrittenResult[]
+  readonly asked: unknown[]
+}
+
 describe('the runner of batches', () => {
   const line = Buffer.from(JSON.stringify(chatLine('a')))
   const range = { batchId: 'batch_1', firstLine: 1, lines: 1, byteStart: 0, byteEnd: line.length, claims: 1 }
   const running = { id: 'batch_1', workspaceId: 'ws', keyId: 'key', endpoint: '/v1/chat/completions' } as Batch
 
   /** Runs a line whose model is refused with this error. */
-  async function run(t: TestContext, error: ApiError, journal?: { readonly owner: string }) {
+  async function run(
+    t: TestContext,
+    error: ApiError,
+    isDone: (seen: Seen) => boolean,
+    journal?: { readonly owner: string },
+  ) {
     const clock = handClock(t.mock.timers)
     // Pauses are timers of node:timers/promises.
     syncBuiltinESMExports()
@@ -30,7 +42,7 @@ describe('the runner of batches', () => {
       syncBuiltinESMExports()
     })
     const opened = new AsyncDisposableStack()
-    const seen = { freed: 0, results: [] as WrittenResult[], asked: [] as unknown[] }
+    const seen: Seen = { freed: 0, refused: 0, results: [], asked: [] }
     const free = [range]
     const store: Partial<BatchStore> = {
       freeClaims: async () => void seen.freed++,
@@ -64,7 +76,9 @@ describe('the runner of batches', () => {
       changes: memoryChanges(),
       draining: { isOn: () => false, leftMs: () => 0 },
       catalog: {
+        find: () => undefined,
         resolve() {
+          seen.refused++
           throw error
         },
       },
@@ -77,32 +91,36 @@ describe('the runner of batches', () => {
       batchFiles: { file: async () => ({}), read: async () => Readable.from([line]) },
     } as never)
     clock.advance(0)
-    for (let turns = 0; turns < 60; turns++) await turn()
+    while (!isDone(seen)) await turn()
     return { seen, opened }
   }
 
-  it('writes results under the name of its journal, and frees what an earlier process had claimed if it has none', async (t) => {
-    const error = new ApiError('model_not_found', 'no such model')
-    for (const [journal, owner, freed] of [
-      [undefined, '', 1],
-      [{ owner: 'b' }, 'b', 0],
-    ] as const) {
-      const { seen, opened } = await run(t, error, journal)
-      await opened.disposeAsync()
-      assert.deepEqual(
-        seen.results.map((it) => [it.owner, it.state, it.errorCode]),
-        [[owner, 'failed', error.code]],
-      )
-      assert.deepEqual([seen.freed, seen.asked], [freed, [['claim', 8], 'end']])
-      t.mock.timers.reset()
-    }
-  })
+  it(
+    'writes results under the name of its journal, and frees what an earlier process had claimed if it has none',
+    { timeout: 10_000 },
+    async (t) => {
+      const error = new ApiError('model_not_found', 'no such model')
+      for (const [journal, owner, freed] of [
+        [undefined, '', 1],
+        [{ owner: 'b' }, 'b', 0],
+      ] as const) {
+        const { seen, opened } = await run(t, error, (it) => it.asked.includes('end'), journal)
+        await opened.disposeAsync()
+        assert.deepEqual(
+          seen.results.map((it) => [it.owner, it.state, it.errorCode]),
+          [[owner, 'failed', error.code]],
+        )
+        assert.deepEqual([seen.freed, seen.asked], [freed, [['claim', 8], 'end']])
+        t.mock.timers.reset()
+      }
+    },
+  )
 
   it(
     'does not wait for a line that would be tried again later when the service stops',
     { timeout: 10_000 },
     async (t) => {
-      const { seen, opened } = await run(t, new ApiError('service_unavailable', 'busy'))
+      const { seen, opened } = await run(t, new ApiError('service_unavailable', 'busy'), (it) => it.refused > 0)
       await opened.disposeAsync()
       assert.deepEqual([seen.results, seen.asked.at(-1)], [[], 'release'])
     },

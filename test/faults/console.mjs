@@ -177,9 +177,9 @@ export default [
   },
   {
     name: 'sessions-ended-by-a-command-live-on',
-    file: 'src/operate/reload/reloading.ts',
-    find: "['accounts', 'keys', 'prices', 'sessions'] as const",
-    replace: "['accounts', 'keys', 'prices'] as const",
+    file: 'src/cluster/changes/change-feed.ts',
+    find: "['accounts', 'keys', 'prices', 'sessions']",
+    replace: "['accounts', 'keys', 'prices']",
     tests: ['workspaces/sign-in.http', 'operate/reloading'],
   },
   {

@@ -595,13 +595,16 @@ describe('model files', () => {
     assert.equal(files.stateOf('test/model'), 'missing')
   })
 
-  it('keep why a download failed until it is tried again', async () => {
+  it('keep why a download failed until it is tried again, and that it was asked for', async () => {
     const files = modelFiles(directory, { models: [model([{ sources: [hub('big')] }])], environment: process.env })
+    files.setOrder('test/model', 'download')
     files.setProblem('test/model', 'no route')
     const others = modelFiles(directory, { models: [model([{ sources: [hub('big')] }])], environment: process.env })
     assert.deepEqual([others.stateOf('test/model'), others.problemOf('test/model')], ['failed', 'no route'])
     files.setProblem('test/model', undefined)
     assert.deepEqual([others.stateOf('test/model'), others.problemOf('test/model')], ['missing', undefined])
+    assert.equal(others.orderOf('test/model'), 'download', 'a service that starts again goes on with it')
+    files.setOrder('test/model', undefined)
     assert.deepEqual(readdirSync(join(directory, '.orders')), [])
   })
 

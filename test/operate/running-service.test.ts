@@ -523,6 +523,19 @@ describe('a key that a service lends', () => {
     await eventually('the key ends', () => service.asked.at(-1) === 'end')
     assert.deepEqual(await borrowKey(service.dataDir, 'missing'), { error: 'There is no workspace "missing".' })
   })
+
+  it('ends with the service, which does not wait for the command', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    service.publish()
+    const lent = await borrowKey(service.dataDir, 'acme')
+    assert.ok(lent && 'key' in lent)
+    try {
+      await within(10_000, 'the service stops', service.stop())
+    } finally {
+      await lent.end()
+    }
+    await eventually('the key ends', () => service.asked.at(-1) === 'end')
+  })
 })
 
 describe('the end of a service', () => {

@@ -302,20 +302,30 @@ describe('the keys of a workspace, for a key that may manage them', () => {
     const { id: _id, hash: _hash, ending: _ending, createdAt: _at, ...copy } = (await accounts.key(id)) ?? assert.fail()
     const workspaceId = accounts.workspace('acme').id
     assert.deepEqual(copy, { ...manager, name: 'x', manageKeys: false, workspaceId, revokedAt: null })
-    const narrower = await create({ requests_per_minute: 59, expires_at: '2026-11-03', manage_keys: true })
+    const narrower = await create({
+      requests_per_minute: 59,
+      expires_at: '2026-11-03',
+      manage_keys: true,
+      allowed_addresses: ['203.0.113.128/25'],
+    })
     const narrow = await accounts.key((narrower.body as Created).id)
     assert.deepEqual([narrow?.requestsPerMinute, narrow?.manageKeys, narrow?.tokensPerMinute], [59, true, 9000])
+    assert.deepEqual(narrow?.allowedAddresses, ['203.0.113.128/25'])
     for (const [param, value] of [
       ['requests_per_minute', 61],
       ['tokens_per_minute', 9001],
       ['spend_per_day', '5.01'],
       ['spend_per_month', '50.01'],
       ['allowed_models', ['meta/a']],
+      ['allowed_models', [...limits.allowed_models, 'meta/a']],
       ['allowed_endpoints', ['/chat/completions']],
+      ['allowed_endpoints', [...limits.allowed_endpoints, '/chat/completions']],
       ['allowed_addresses', ['203.0.114.0/24']],
+      ['allowed_addresses', [...limits.allowed_addresses, '203.0.114.0/24']],
+      ['allowed_addresses', ['203.0.113.0/23']],
       ['expires_at', '2027-06-30'],
     ] as const) {
-      await assert.rejects(create({ [param]: value }), { code: 'key_not_allowed', param }, param)
+      await assert.rejects(create({ [param]: value }), { code: 'key_not_allowed', param }, `${param} ${value}`)
     }
     const [entry] = await books.store.auditLog({ limit: 1, before: 3 })
     assert.deepEqual(

@@ -3,6 +3,9 @@ import type { PendingSetting } from '../../shared/settings.ts'
 /** What may change while the service runs: through its API, by a command, or at another replica. */
 export type Change = 'accounts' | 'keys' | 'prices' | 'catalog' | 'lanes' | 'sessions' | 'batches'
 
+/** What commands change in the database. */
+export const commandChanges: readonly Change[] = ['accounts', 'keys', 'prices', 'sessions']
+
 /** Notifies every replica of changes. It carries no data: a replica that is notified reads the data again. */
 export interface ChangeFeed {
   /**

@@ -3,7 +3,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import type { Config } from '../../config.ts'
 import type { PendingSetting } from '../../shared/settings.ts'
 import type { LiveSettings } from './live-settings.ts'
-import type { ChangeFeed, Reloads } from '../../cluster/changes/change-feed.ts'
+import { commandChanges, type ChangeFeed, type Reloads } from '../../cluster/changes/change-feed.ts'
 
 /** How external changes reach a running service: by a command, or in a file. A part of compose.ts. */
 export interface Reloading extends Reloads {
@@ -23,9 +23,7 @@ export function openReloading(parts: {
   const { config, settings, catalog, changes, log } = parts
   const reloads: Reloads = {
     async accounts() {
-      const unreached = await Promise.all(
-        (['accounts', 'keys', 'prices', 'sessions'] as const).map((it) => changes.announce(it)),
-      )
+      const unreached = await Promise.all(commandChanges.map((it) => changes.announce(it)))
       return [...new Set(unreached.flat())]
     },
     async catalog({ force }) {
