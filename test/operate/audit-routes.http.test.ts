@@ -101,7 +101,6 @@ const unrecorded: Readonly<Record<string, string>> = {
   signIn: 'begins a session, and changes nothing of the workspace',
   signOut: 'ends a session, and changes nothing of the workspace',
   moveSession: 'changes the session, and nothing of the workspace',
-  endOwnSession: 'ends a session, and changes nothing of the workspace',
   countTokens: 'only looks',
   chatCompletions: 'is in the ledger',
   completions: 'is in the ledger',
@@ -188,5 +187,26 @@ describe('what a member does', () => {
     assert.equal(other.status, 404)
     const [refused] = await log()
     assert.deepEqual([refused?.outcome, refused?.before], ['refused', null], 'nothing of another workspace')
+  })
+
+  it('is audited if it ends an own session, as it was before; a session of somebody else is not shown', async () => {
+    const made = (await (
+      await weir.admin('POST', '/admin/v1/keys', { workspace: 'acme', name: 'Ben, laptop' })
+    ).json()) as { id: string; key: string }
+    const [first] = [await signIn({ key: made.key }), await signIn({ key: made.key })]
+    const own = (await (await member('GET', '/console/api/sessions', undefined, first)).json()) as {
+      data: readonly { id: string; is_current: boolean }[]
+    }
+    const other = own.data.find((it) => !it.is_current)?.id ?? assert.fail()
+    assert.equal((await member('DELETE', `/console/api/sessions/${other}`)).status, 404)
+    assert.equal((await member('DELETE', `/console/api/sessions/${other}`, undefined, first)).status, 200)
+    const [ended, refused] = await log()
+    assert.match(ended?.actor ?? '', /^key Ben, laptop of acme from /)
+    assert.deepEqual(
+      [ended?.action, ended?.title, ended?.subject, ended?.outcome, ended?.after],
+      ['endSession', 'End a session', other, 'done', null],
+    )
+    assert.equal((JSON.parse(ended?.before ?? '') as { id: string }).id, other)
+    assert.deepEqual([refused?.subject, refused?.outcome, refused?.before], [other, 'refused', null])
   })
 })

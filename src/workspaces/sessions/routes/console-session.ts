@@ -2,7 +2,7 @@ import type { SpendView } from '../../spend-limits/spending.ts'
 import { Type } from 'typebox'
 import { memberRoles } from '../../../shared/roles.ts'
 import { personText, type HeldRole } from '../session-store.ts'
-import { sessionList } from '../session-list.ts'
+import { sessionList, sessionView } from '../session-list.ts'
 import { sessionIdParameter, sessionViewSchema } from './session-schema.ts'
 import type { SignedIn, WorkspaceSessions } from '../workspace-sessions.ts'
 import { ApiError } from '../../../shared/errors.ts'
@@ -127,6 +127,14 @@ export function sessionRoutes(parts: ConsoleSessionParts): readonly (OpenRoute |
       parameters: { id: sessionIdParameter },
       response: jsonResponse(Type.Object({ ended: Type.Literal(true) })),
       errors: ['not_found'],
+      action: ({ parameters: { id }, session }) => ({
+        action: 'endSession',
+        subject: id,
+        async state() {
+          const found = (await parts.sessions.own(session)).find(({ name }) => name === id)
+          return found && sessionView(parts.accounts, found)
+        },
+      }),
       async answer({ exchange, parameters: { id }, session }) {
         await parts.sessions.endOwn(session, id)
         exchange.sendJson('{"ended":true}')
