@@ -115,7 +115,10 @@ export const configNotes = {
   ],
   'batches.max_file_bytes': ['200 MiB', 'The largest file that a workspace may upload for a batch.'],
   'batches.max_files': ['1000', 'How many files a workspace may have stored, results of batches included.'],
-  'batches.max_stored_bytes': ['10 GiB', 'For all stored files of a workspace together.'],
+  'batches.max_stored_bytes': [
+    '10 GiB',
+    'For all stored files of a workspace together. They have at most half of what a disk has for files.',
+  ],
   'batches.retention_days': ['30', 'Files are deleted after this many days, and batches as long after their end.'],
   'batches.max_lines': ['50000', 'The most lines in the input file of a batch.'],
   'batches.max_queued_lines': ['1000000', 'The lines of all unfinished batches of a workspace together.'],

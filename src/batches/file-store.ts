@@ -33,13 +33,19 @@ export interface FileQuota {
   readonly maxStoredBytes: number
 }
 
+export interface StorageRoom {
+  /** The bytes that the storage of the file still has room for. */
+  readonly room: number
+}
+
 /** The files of batches, without their bytes. */
 export interface StoredFileStore {
   /**
    * Adds a file whose bytes are not stored yet. False, with no effect, if the quota has no room for it beside the files that have
-   * not expired. An expired one may be left: no service has its storage any more.
+   * not expired, or if those of its workspace would take more than half of the storage. An expired one may be left: no service has
+   * its storage any more.
    */
-  reserveFile(file: StoredFile, quota: FileQuota): Promise<boolean>
+  reserveFile(file: StoredFile, quota: FileQuota & StorageRoom): Promise<boolean>
   /** Its bytes are stored: from now on it is found. */
   finishFile(id: string): Promise<void>
   storedFile(workspaceId: string, id: string): Promise<StoredFile | undefined>

@@ -108,10 +108,12 @@ export function openBatchFiles(options: BatchFilesOptions): BatchFiles {
     async upload(workspaceId, filename, upload, keptMs) {
       const id = `file-${randomBytes(12).toString('hex')}`
       const added = newFile({ id, workspaceId, filename }, 'batch', upload.length, keptMs)
-      if (!(await store.reserveFile(added, { maxFiles, maxStoredBytes }))) {
+      // The upload is on the disk too, until it has been stored.
+      const room = (await storage.room(upload.length)) + upload.length
+      if (!(await store.reserveFile(added, { maxFiles, maxStoredBytes, room }))) {
         throw new ApiError(
           'quota_exceeded',
-          `This workspace may store ${maxFiles} files with ${maxStoredBytes} bytes in total. Delete some of them.`,
+          `This workspace may store ${maxFiles} files with ${maxStoredBytes} bytes in total, and at most half of what the storage has room for. Delete some of them.`,
         )
       }
       try {

@@ -27,6 +27,9 @@ const rangeAt = (firstLine: number, lines = 4) => ({
   byteStart: firstLine,
   byteEnd: firstLine + lines,
 })
+/** Of a storage that never gets full. */
+const ROOM = Number.MAX_SAFE_INTEGER
+
 const fileOf = (
   name: string,
   { workspaceId, place }: Pick<StoredFile, 'workspaceId' | 'place'>,
@@ -118,7 +121,7 @@ for (const adapter of storeAdapters) {
         const [store] = stores
         const batch = await created('batch_turn')
         const input = fileOf('input', batch)
-        await store.reserveFile({ ...input, id: batch.inputFileId }, { maxFiles: 1, maxStoredBytes: 1 })
+        await store.reserveFile({ ...input, id: batch.inputFileId }, { maxFiles: 1, maxStoredBytes: 1, room: ROOM })
         const seen = async () => (await store.batch(undefined, batch.id)) ?? assert.fail()
         const checking = (await store.claimBatch(batch.place, 2, 3)) ?? assert.fail()
         await store.addRanges(checking, [rangeAt(1)])
@@ -446,7 +449,7 @@ for (const adapter of storeAdapters) {
         const [store] = stores
         const where = await place()
         const reserve = (name: string, bytes: number, maxFiles: number, maxStoredBytes: number) =>
-          store.reserveFile(fileOf(name, where, { bytes }), { maxFiles, maxStoredBytes })
+          store.reserveFile(fileOf(name, where, { bytes }), { maxFiles, maxStoredBytes, room: ROOM })
         assert.equal(await reserve('one', 6, 1, 5), false)
         assert.equal(await reserve('one', 6, 1, 6), true)
         assert.equal(await reserve('two', 1, 1, 99), false)
@@ -467,10 +470,59 @@ for (const adapter of storeAdapters) {
         const [store] = stores
         const where = await place()
         const reserve = (name: string, createdAt: number, expiresAt: number) =>
-          store.reserveFile(fileOf(name, where, { createdAt, expiresAt, bytes: 5 }), { maxFiles: 1, maxStoredBytes: 5 })
+          store.reserveFile(fileOf(name, where, { createdAt, expiresAt, bytes: 5 }), {
+            maxFiles: 1,
+            maxStoredBytes: 5,
+            room: ROOM,
+          })
         assert.equal(await reserve('old', 1, 10), true)
         assert.equal(await reserve('new', 9, 20), false)
         assert.equal(await reserve('new', 10, 20), true)
+      })
+
+      it('take up to half of what their storage has for all files, which those of others do not reduce', async () => {
+        const [store, other] = stores
+        const [{ place: shared }, one, two] = [await place(), await place(), await place()]
+        let used = 0
+        /** Of a storage with room for 100. Bytes of other places are not in it. */
+        async function add(name: string, { workspaceId }: typeof one, bytes: number, changes = {}): Promise<boolean> {
+          const file = fileOf(name, { workspaceId, place: shared }, { bytes, ...changes })
+          const wasReserved = await store.reserveFile(file, { maxFiles: 9, maxStoredBytes: 1e9, room: 100 - used })
+          if (!wasReserved) return false
+          await other.finishFile(file.id)
+          if (file.place === shared) used += bytes
+          return true
+        }
+        assert.equal(await add('elsewhere', one, 50, { place: one.place }), true)
+        assert.equal(await add('a', one, 51), false)
+        assert.equal(await add('a', one, 20), true)
+        assert.equal(await add('b', one, 31), false)
+        assert.equal(await add('b', one, 30), true)
+        assert.equal(await add('c', one, 1), false)
+        assert.equal(await add('d', two, 51), false)
+        assert.equal(await add('d', two, 49), true)
+        await store.removeFile(fileOf('b', one).id)
+        used -= 30
+        assert.equal(await add('e', one, 31), false)
+        assert.equal(await add('e', one, 30), true)
+        assert.equal(await add('expires', two, 1, { expiresAt: 31 }), true)
+        // An expired one is not its workspace's any more, but takes room until it is removed.
+        assert.equal(await add('f', two, 2, { createdAt: 31 }), false)
+        assert.equal(await add('f', two, 1, { createdAt: 31 }), true)
+      })
+
+      it('take their half before their bytes are stored, also if several are stored at once', async () => {
+        const where = await place()
+        const reserved = await Promise.all(
+          [...stores, ...stores].map((store, index) =>
+            store.reserveFile(fileOf(`file ${index}`, where, { bytes: 30 }), {
+              maxFiles: 9,
+              maxStoredBytes: 1e9,
+              room: 120,
+            }),
+          ),
+        )
+        assert.equal(reserved.filter(Boolean).length, 2)
       })
 
       it('are listed by their age and purpose, in pages', async () => {
@@ -482,7 +534,7 @@ for (const adapter of storeAdapters) {
           fileOf('c', where, { createdAt: 2 }),
         ]
         for (const file of all) {
-          await store.reserveFile(file, { maxFiles: 9, maxStoredBytes: 99 })
+          await store.reserveFile(file, { maxFiles: 9, maxStoredBytes: 99, room: ROOM })
           await store.finishFile(file.id)
         }
         const page = async (query: Omit<Parameters<Store['storedFiles']>[0], 'workspaceId'>) =>
@@ -503,7 +555,7 @@ for (const adapter of storeAdapters) {
         const [store] = stores
         const where = await place()
         const reserve = (name: string, changes: Partial<StoredFile>) =>
-          store.reserveFile(fileOf(name, where, changes), { maxFiles: 9, maxStoredBytes: 99 })
+          store.reserveFile(fileOf(name, where, changes), { maxFiles: 9, maxStoredBytes: 99, room: ROOM })
         await reserve('kept', { expiresAt: 51 })
         await reserve('expired', { expiresAt: 50 })
         await reserve('needed', { expiresAt: 40 })

@@ -36,6 +36,7 @@ function stage(store: Partial<BatchFilesOptions['store']> = {}, storage: Partial
     },
     storage: {
       place: 'here',
+      room: async (bytes) => (calls.push(['room', bytes]), 40),
       write: async (name, { length }) => void calls.push(['write', name, length]),
       read: async (...range) => (calls.push(range), 'stream' as never),
       remove: async (name) => void calls.push(['remove', name]),
@@ -69,7 +70,9 @@ describe('the files of batches', () => {
     const { id: _id, ...expected } = row
     assert.deepEqual(added, expected)
     assert.deepEqual(calls, [
-      ['reserve', id, { maxFiles: 7, maxStoredBytes: 99 }],
+      ['room', 5],
+      // The upload is on the disk too, until it has been stored.
+      ['reserve', id, { maxFiles: 7, maxStoredBytes: 99, room: 45 }],
       ['write', id, 5],
       ['finish', id],
     ])
@@ -77,15 +80,23 @@ describe('the files of batches', () => {
 
   it('are not written past the quota', async () => {
     const { files, calls } = stage({ reserveFile: async () => false })
-    await assert.rejects(files.upload('ws', 'in.jsonl', source), { code: 'quota_exceeded' })
-    assert.deepEqual(calls, [])
+    const refusal = {
+      code: 'quota_exceeded',
+      message:
+        'This workspace may store 7 files with 99 bytes in total, and at most half of what the storage has room for. Delete some of them.',
+    }
+    await assert.rejects(files.upload('ws', 'in.jsonl', source), refusal)
+    assert.deepEqual(calls, [['room', 5]])
+    const away = stage({}, { room: () => Promise.reject(new Error('away')) })
+    await assert.rejects(away.files.upload('ws', 'in.jsonl', source), /away/)
+    assert.deepEqual(away.calls, [])
   })
 
   it('that cannot be written leave nothing, first the bytes and then the row', async () => {
     const { files, calls, failures } = stage({}, full)
     await assert.rejects(files.upload('ws', 'in.jsonl', source), /full/)
     assert.deepEqual(
-      calls.slice(1).map((it) => (it as string[])[0]),
+      calls.slice(2).map((it) => (it as string[])[0]),
       ['remove', 'forget'],
     )
     assert.deepEqual(failures, [])

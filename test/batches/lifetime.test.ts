@@ -267,7 +267,7 @@ describe('a batch and time', () => {
       createdAt,
       expiresAt,
     } as const
-    await store.reserveFile(file, { maxFiles: 1, maxStoredBytes: 1 })
+    await store.reserveFile(file, { maxFiles: 1, maxStoredBytes: 1, room: 1000 })
     await store.finishFile(inputFileId)
     const endpoint = '/v1/chat/completions'
     const input = { endpoint, inputFileId, inputBytes: 1, place, completionWindow: '24h', metadata: null }

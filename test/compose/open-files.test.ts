@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, it, type TestContext } from 'node:test'
-import type { StoredFile } from '../../src/batches/file-store.ts'
+import type { StoredFileStore } from '../../src/batches/file-store.ts'
 import { openFiles } from '../../src/compose/open-files.ts'
 import type { Start } from '../../src/compose/start.ts'
 import type { FilesConfig } from '../../src/config/config-storage.ts'
@@ -45,8 +45,10 @@ function stage(t: TestContext, links: FilesConfig | undefined, maxSpoolBytes = 1
     },
     telemetry: { log: { warn: ({ reason }: { reason: string }) => void seen.push(reason) } },
   } as unknown as Start
-  const reserveFile = async ({ createdAt, expiresAt }: StoredFile, quota: object) => {
+  const rooms: number[] = []
+  const reserveFile: StoredFileStore['reserveFile'] = async ({ createdAt, expiresAt }, { room, ...quota }) => {
     seen.push(expiresAt - createdAt, quota)
+    rooms.push(room)
     return true
   }
   const store = {
@@ -55,7 +57,7 @@ function stage(t: TestContext, links: FilesConfig | undefined, maxSpoolBytes = 1
     filesToRemove: () => Promise.reject(new Error('the store is away')),
   }
   const files = openFiles(start, store as never, () => 'http://listener.example/')
-  return { ...files, opened, sweeps, seen, dataDir, sharedDir }
+  return { ...files, opened, sweeps, seen, rooms, dataDir, sharedDir }
 }
 
 const source = (content: string) => ({
@@ -63,7 +65,7 @@ const source = (content: string) => ({
   read: async (into: Buffer, from: number) => Buffer.from(content).copy(into, 0, from),
 })
 
-async function uploaded({ batchFiles }: ReturnType<typeof stage>): Promise<string> {
+async function uploaded({ batchFiles }: Pick<ReturnType<typeof stage>, 'batchFiles'>): Promise<string> {
   const file = await batchFiles.upload('ws', 'in.jsonl', source('lines'))
   return text(await batchFiles.read(file, 0, file.bytes))
 }
@@ -86,19 +88,21 @@ describe('files without links to images', () => {
   })
 })
 
-it('the uploads of a workspace have less than half of the disk where two processes share it', async (t) => {
+it('where two processes share a disk, the uploads of a workspace have less than half of it, and files are told all', async (t) => {
   t.mock.method(fsPromises, 'statfs', async () => ({ blocks: 4000, bavail: 2000, bsize: 1 }))
   syncBuiltinESMExports()
   t.after(() => {
     t.mock.restoreAll()
     syncBuiltinESMExports()
   })
-  const { spool, opened } = stage(t, undefined, 10_000)
+  const { spool, opened, rooms, ...others } = stage(t, undefined, 10_000)
   const upload = await spool.open('ws')
   // A quarter of the disk stays free, and each process allows 29 % of the other 1000 bytes.
   await assert.rejects(upload.append([Buffer.alloc(293)]), /its share of the disk/)
   await upload.append([Buffer.alloc(292)])
   await upload.close()
+  await uploaded(others)
+  assert.deepEqual(rooms, [1000 + 'lines'.length])
   await opened.disposeAsync()
 })
 

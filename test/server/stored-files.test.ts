@@ -130,6 +130,21 @@ describe('a file on disk', () => {
     assert.deepEqual(readdirSync(folder).toSorted(), ['one', 'place'])
   })
 
+  it('has the room that the disk has now, and is refused early if that is too little', async (t) => {
+    let left = 7.5
+    const measured: number[] = []
+    const disk = { ...roomyDisk(), measure: async (bytes: number) => void measured.push(bytes), left: () => left }
+    const stored = storedOnDisk(join(folderFor(t), 'files'), disk)
+    assert.equal(await stored.room(7), 7)
+    left = 7
+    assert.equal(await stored.room(7), 7)
+    const failed = { code: 'service_unavailable', message: 'The file could not be stored. Try again later.' }
+    await assert.rejects(stored.room(8), failed)
+    assert.deepEqual(measured, [7, 7, 8])
+    const broken = { ...disk, measure: () => Promise.reject(new Error('the disk fails')) }
+    await assert.rejects(storedOnDisk(join(folderFor(t), 'files'), broken).room(1), failed)
+  })
+
   it('that cannot be read for another reason is not reported as missing', async (t) => {
     const folder = join(folderFor(t), 'files')
     const stored = storedOnDisk(folder, roomyDisk())
@@ -138,6 +153,12 @@ describe('a file on disk', () => {
 })
 
 describe('a file in a bucket', () => {
+  it('has room, however large it is', async (t) => {
+    const { stored } = await storedInStub(t)
+    t.after(() => stored.close())
+    assert.ok((await stored.room(1e15)) > 1e15)
+  })
+
   it('is written again after a failure, once, with its type', async (t) => {
     const { stored, bucket } = await storedInStub(t)
     t.after(() => stored.close())

@@ -194,7 +194,7 @@ describe('pages of entries of the same millisecond', () => {
       expiresAt: timeOf(id),
     })
     for (const id of IDS) {
-      await store.reserveFile(file(id), { maxFiles: 10, maxStoredBytes: 10 })
+      await store.reserveFile(file(id), { maxFiles: 10, maxStoredBytes: 10, room: 1000 })
       await store.finishFile(id)
       const batch: NewBatch = {
         ...file(id),

@@ -7,18 +7,27 @@ export const ADD_FILE = `INSERT INTO stored_files (${COLUMNS}, is_stored)`
 
 export function storedFileQueries(database: Database): StoredFileStore {
   return {
-    async reserveFile(file, { maxFiles, maxStoredBytes }) {
-      const others = [file.workspaceId, file.createdAt] as const
+    async reserveFile(file, { maxFiles, maxStoredBytes, room }) {
+      // Twice the bytes of the workspace are no more than the room and all files. These are summed only if there is little room.
       const reserving = query(
-        `${ADD_FILE} SELECT ?, ?, ?, ?, ?, ?, ?, ?, 0
-         WHERE (SELECT count(*) FROM stored_files WHERE workspace_id = ? AND expires_at > ?) < ?
-           AND (SELECT coalesce(sum(bytes), 0) FROM stored_files WHERE workspace_id = ? AND expires_at > ?) <= ?
+        `${ADD_FILE} SELECT ?, ?, ?, ?, ?, ?, ?, ?, 0 FROM (
+           SELECT count(*) AS files, coalesce(sum(bytes), 0) AS bytes,
+             coalesce(sum(CASE WHEN place = ? THEN bytes END), 0) AS bytes_here
+           FROM stored_files WHERE workspace_id = ? AND expires_at > ?
+         ) AS own
+         WHERE own.files < ? AND own.bytes <= ? AND (2 * own.bytes_here <= ? OR 2 * own.bytes_here - ? <= (
+           SELECT coalesce(sum(bytes), 0) FROM stored_files WHERE place = ? AND is_stored = 1
+         ))
          RETURNING id`,
         ...fileValues(file),
-        ...others,
+        file.place,
+        file.workspaceId,
+        file.createdAt,
         maxFiles,
-        ...others,
         maxStoredBytes - file.bytes,
+        room - 2 * file.bytes,
+        room - 2 * file.bytes,
+        file.place,
       )
       const [reserved] = await database.transact({ access: 'write', locks: ['batches'], statements: [reserving] })
       return reserved?.length === 1

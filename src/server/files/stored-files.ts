@@ -6,6 +6,8 @@ import type { ByteSource } from '../uploads/uploads.ts'
 export interface StoredFiles {
   /** Names the storage. Processes with the same place have the same files. */
   readonly place: string
+  /** The bytes that it still has room for. Throws `service_unavailable` if these are more. */
+  room(bytes: number): Promise<number>
   /** Resolves when the file is durable. Replaces a file of the same name. */
   write(name: string, source: ByteSource): Promise<void>
   /**

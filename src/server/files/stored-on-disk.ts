@@ -12,8 +12,18 @@ import { missing, piecesOf, type StoredFiles } from './stored-files.ts'
 export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
   if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) flushFolderSync(dirname(folder))
   const place = placeOf(folder)
+
+  async function measure(bytes: number): Promise<void> {
+    await disk.measure(bytes)
+    if (bytes > disk.left()) throw new Error('the disk has no room besides the reserve')
+  }
+
   return {
     place,
+    async room(bytes) {
+      await measure(bytes).catch(refuse)
+      return Math.floor(disk.left())
+    },
     async write(name, source) {
       const path = join(folder, name)
       // Another process may write the same file. The last one wins, with a whole file.
@@ -22,8 +32,7 @@ export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
         const handle = await open(part, 'wx', 0o600)
         try {
           for await (const piece of piecesOf(source)) {
-            await disk.measure(piece.length)
-            if (piece.length > disk.left()) throw new Error('the disk has no room besides the reserve')
+            await measure(piece.length)
             await disk.write(piece.length, () => handle.writeFile(piece))
           }
           await handle.sync()
@@ -34,7 +43,7 @@ export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
         await flushFolder(folder)
       } catch (cause) {
         await rm(part, { force: true }).catch(() => {})
-        throw new ApiError('service_unavailable', 'The file could not be stored. Try again later.', { cause })
+        refuse(cause)
       }
     },
     async read(name, start, end) {
@@ -48,6 +57,10 @@ export function storedOnDisk(folder: string, disk: DiskRoom): StoredFiles {
     remove: (name) => rm(join(folder, name), { force: true }),
     async close() {},
   }
+}
+
+function refuse(cause: unknown): never {
+  throw new ApiError('service_unavailable', 'The file could not be stored. Try again later.', { cause })
 }
 
 /** Created once, whichever process is first: replicas that share the folder find the same name in it. */
