@@ -305,6 +305,31 @@ describe('an invoice', () => {
     assert.deepEqual([type, note?.['number'], note?.['kind']], ['invoice.issued', 'ADJ-000001', 'adjustment_note'])
   })
 
+  it('is reported as paid by each payment after which nothing is owed, but not by a refund or a refused payment', async () => {
+    const price = await books.price('m', { per_image: '10.00' }, october.from)
+    await books.settle([await books.row(acme, 'm', price, october.from + 1, { images: 1 })])
+    const number = (await books.invoicing.issue(acme, october)).number!
+    const { payments } = books.invoicing
+    const pay = (reference: string) => payments.record(number, { paidOn: '2026-11-01', reference, amount: undefined })
+    const paid = ['invoice.paid', { workspace: 'acme', number, paid_on: '2026-11-01' }]
+    await news()
+    await pay('a')
+    assert.deepEqual(await news(), [paid])
+    books.now++
+    const late = { number, amount: 1100n, paidOn: '2026-11-01', reference: 'late', recordedAt: books.now }
+    assert.equal(await books.store.addPayment(late, 1100n), false, 'it was due before the payment')
+    assert.deepEqual(await news(), [])
+    await payments.remove(number, 1)
+    assert.deepEqual(await news(), [])
+    await pay('b')
+    assert.deepEqual(await news(), [paid])
+    await books.invoicing.creditAmount(acme, october, '1.00', 'Goodwill')
+    await news()
+    books.now++
+    await pay('refund')
+    assert.deepEqual(await news(), [])
+  })
+
   it('that was overdue for more than 30 days is not reported', async () => {
     const price = await books.price('m', { per_image: '10.00' }, october.from)
     await books.settle([await books.row(acme, 'm', price, october.from + 1, { images: 1 })])

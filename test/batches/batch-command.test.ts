@@ -10,6 +10,8 @@ import { describe, it, type TestContext } from 'node:test'
 import { batch } from '../../src/batches/commands/batch.ts'
 import { UsageError } from '../../src/cli/command.ts'
 import { printed } from '../support/printed.ts'
+import { scriptedService } from '../support/scripted-service.ts'
+import { eventually } from '../support/waiting.ts'
 
 /** weir batch, at a service whose answers a test gives. */
 
@@ -141,6 +143,27 @@ describe('weir batch', () => {
     assert.equal(asked.length, 3)
     const away = ['status', 'b', '--url', 'http://127.0.0.1:1', '--key', 'x']
     assert.match((await printed(batch, ...away)).failure?.message ?? '', /^http:\/\/127\.0\.0\.1:1 does not answer: /)
+  })
+
+  it('has the key that the service lends it, and gives it back whether it succeeds or fails', async (t) => {
+    const { url, folder, asked } = await stage(t, { 'GET /batches/b': ended, 'GET /batches/late': 'it is gone' })
+    const lent: string[] = []
+    const lendKey = (workspace: string) => {
+      if (workspace === 'nobody') throw new Error('There is no workspace "nobody".')
+      lent.push(workspace)
+      return { key: 'weir_lent', end: () => void lent.push('end') }
+    }
+    await scriptedService(t, folder, { lendKey }, url)
+    const run = (...args: readonly string[]) => printed(batch, ...args, '--data', folder)
+    assert.equal((await run('status', 'b')).failure, undefined)
+    await eventually('the key has ended', () => lent.length === 2)
+    assert.equal((await run('status', 'late', '--workspace', 'acme')).failure?.message, 'it is gone')
+    await eventually('the key has ended', () => lent.length === 4)
+    assert.deepEqual(lent, ['default', 'end', 'acme', 'end'])
+    assert.ok(asked.every(({ authorization }) => authorization === 'Bearer weir_lent'))
+    const refusal = 'There is no workspace "nobody". Choose another one with --workspace.'
+    assert.equal((await run('status', 'b', '--workspace', 'nobody')).failure?.message, refusal)
+    assert.equal(asked.length, 2)
   })
 
   it('says what is missing', async (t) => {

@@ -208,6 +208,20 @@ for (const adapter of storeAdapters) {
         assert.equal((await store.claimBatch(batch.place, 5, 6))?.id, batch.id, 'it is free at once')
       })
 
+      it('has no pause any more when it has ended, also if it was cancelled during one', async () => {
+        const [store] = stores
+        const batch = await created('batch_cancelled_in_pause')
+        const checking = (await store.claimBatch(batch.place, 2, 3)) ?? assert.fail()
+        await store.beginBatch(checking, 1, 9, 3)
+        await store.pauseBatch(batch.id, { code: 'a', message: 'b', since: 4 }, 20)
+        await store.cancelBatch(undefined, batch.id, 5)
+        const ending = (await store.claimBatch(batch.place, 6, 7)) ?? assert.fail()
+        const counts = { completed: 0, failed: 0 }
+        const nothing = { errors: null, failures: [], output: undefined, error: undefined }
+        await store.endBatch(ending, { ...nothing, state: 'cancelled', counts, at: 7 })
+        assert.partialDeepStrictEqual(await store.batch(undefined, batch.id), { state: 'cancelled', pause: null })
+      })
+
       it('is listed in pages, the newest first, with the id where times are the same', async () => {
         const [store] = stores
         const { workspaceId } = await created('batch_page_b', { createdAt: 2 })
@@ -612,7 +626,7 @@ for (const adapter of storeAdapters) {
         assert.equal(await claim(stores[1], two, 10), undefined, 'a stored answer is not final')
         assert.ok(await claim(stores[1], two, 11))
         assert.equal(await claim(stores[1], two, 11), undefined)
-        assert.ok(await claim(stores[1], two, 11, 500), 'leases that ended do not count')
+        assert.ok(await claim(stores[1], two, 11, 110), 'leases that have just ended do not count')
       })
 
       it('have a result for a line once: that of the last claim, and final results stay', async () => {
@@ -638,6 +652,48 @@ for (const adapter of storeAdapters) {
             [3, 'completed', 'r-3'],
           ],
         )
+      })
+
+      it('have the results of their own lines, without those of the ranges beside them', async () => {
+        const [store, other] = stores
+        await store.freeClaims()
+        const batch = await batchWith('ws_1', 3)
+        const ranges: ClaimedRange[] = []
+        for (let range; (range = await claim(store, batch, 12));) ranges.push(range)
+        const ends = ranges.flatMap((range) => [range.firstLine, range.firstLine + range.lines - 1])
+        assert.deepEqual(ends, [1, 4, 5, 8, 9, 12])
+        const results = ranges.flatMap((range) => [
+          result(range, range.firstLine, 'failed'),
+          result(range, range.firstLine + 3, 'failed'),
+        ])
+        await store.writeResults(results, [], 9)
+        const found = await Promise.all(ranges.map((range) => other.results(batch.id, range)))
+        assert.deepEqual(
+          found.map((lines) => lines.map(({ line }) => line)),
+          [
+            [1, 4],
+            [5, 8],
+            [9, 12],
+          ],
+        )
+      })
+
+      it('are renewed, released and ended only by the process that claimed them last', async () => {
+        const [store, other] = stores
+        await store.freeClaims()
+        const batch = await batchWith('ws_1', 1)
+        const lost = (await claim(store, batch, 9)) ?? assert.fail()
+        const range = (await claim(other, batch, 9, 500)) ?? assert.fail()
+        await store.releaseRange(lost)
+        await store.renewRanges([lost], 9)
+        await store.endRange(lost)
+        assert.equal(await claim(store, batch, 9, 599), undefined)
+        await other.renewRanges([range], 700)
+        assert.equal(await claim(store, batch, 9, 699), undefined)
+        const next = (await claim(store, batch, 9, 700)) ?? assert.fail()
+        await other.endRange(range)
+        await store.releaseRange(next)
+        assert.ok(await claim(other, batch, 9, 700))
       })
 
       it('have results that are written in one group with those of a claim that was lost', async () => {

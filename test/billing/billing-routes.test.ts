@@ -7,6 +7,7 @@ import { openRowLinks } from '../../src/billing/invoices/rows/row-links.ts'
 import { invoiceRoutes } from '../../src/billing/invoices/routes/invoices.ts'
 import { invoiceRowsRoute } from '../../src/billing/invoices/routes/invoice-rows.ts'
 import { invoiceLinesRoute } from '../../src/billing/invoices/routes/invoice-lines.ts'
+import { consoleInvoiceRoutes } from '../../src/billing/invoices/routes/console-invoices.ts'
 import { consoleReportRoutes } from '../../src/billing/usage/routes/console-reports.ts'
 import { reportRoutes } from '../../src/billing/usage/routes/operator-reports.ts'
 import { usageRoutes } from '../../src/billing/usage/routes/operator-usage.ts'
@@ -17,6 +18,7 @@ import { openAccounts } from '../../src/workspaces/accounts.ts'
 import { pendingRefusals } from '../../src/billing/refused-requests/pending-refusals.ts'
 import type { Refusals } from '../../src/billing/refused-requests/refusal-store.ts'
 import type { SignedIn } from '../../src/workspaces/sessions/workspace-sessions.ts'
+import type { Workspace } from '../../src/workspaces/workspace.ts'
 import { escapeHtml } from '../../src/shared/html.ts'
 import { seller } from '../support/books.ts'
 import { SLUG, stageWithRows } from '../support/books-stage.ts'
@@ -74,6 +76,7 @@ async function stage(t: TestContext) {
       invoiceLinesRoute({ invoices: store }),
       invoiceRowsRoute({ invoices: store, rowLinks }),
       ...consoleReportRoutes({ reader: store, clock }),
+      ...consoleInvoiceRoutes({ invoicing, rowLinks, invoiceFonts: [] }),
     ],
     call: (request: string, given?: object) =>
       askDocumented(routes, request.replace(' ', ' /admin/v1/'), given ? { body: given } : {}),
@@ -106,6 +109,8 @@ describe('prices of a workspace, over the API', () => {
     }
   })
 })
+
+const signedIn = (workspace: Workspace) => ({ caller: { workspace, keyId: '' } }) as unknown as SignedIn
 
 describe('invoices, over the API', () => {
   it('are read by finance and viewers, changed by finance, and their links revoked by operators alone', async (t) => {
@@ -313,10 +318,50 @@ describe('the rows of an invoice line', () => {
   })
 })
 
+describe('invoices in the console of a workspace', () => {
+  it('are its invoices and adjustment notes, in pages, for its administrators', async (t) => {
+    const { call, own, acme, books } = await stage(t)
+    await call('POST invoices', body)
+    books.now += 1
+    await call('POST invoices/credit', { ...body, reason: 'slow', amount: '0.10' })
+    const get = (path: string) => askDocumented(own, `GET /console/api/invoices${path}`, { session: signedIn(acme) })
+    const pages = [await get('?limit=1'), await get('?limit=1&before=ADJ-000001')]
+    assert.deepEqual(
+      pages.map((page) => [page.body.data.map((it: { number: string }) => it.number), page.body.next]),
+      [
+        [['ADJ-000001'], 'ADJ-000001'],
+        [['INV-000001'], null],
+      ],
+    )
+    assert.equal((await get('?state=due')).body.data.length, 1)
+    assert.equal((await get('?state=paid')).body.data.length, 0)
+    assert.equal((await get('/ADJ-000001')).body.adjusts, 'INV-000001')
+    const routes = own.filter(({ operation }) => ['invoices', 'invoice'].includes(operation?.id ?? ''))
+    assert.deepEqual(
+      routes.map((route) => route.access === 'session' && route.roles),
+      [['workspace_admin'], ['workspace_admin']],
+    )
+  })
+
+  it('are none of another workspace, whose numbers are as unknown as those that were never issued', async (t) => {
+    const { call, own, books } = await stage(t)
+    await call('POST invoices', body)
+    await call('POST invoices/credit', { ...body, reason: 'slow', amount: '0.10' })
+    const session = signedIn(await books.workspace('other'))
+    const get = (path: string) => ask(own, `GET /console/api/invoices${path}`, { session })
+    for (const query of ['', '?state=due', '?limit=1'])
+      assert.deepEqual((await get(query)).body, { object: 'list', data: [], next: null }, query)
+    for (const number of ['INV-000001', 'ADJ-000001', 'INV-000009']) {
+      const unknown = { code: 'not_found', message: `There is no invoice "${number}".`, param: 'number' }
+      for (const format of ['json', 'html', 'pdf']) await assert.rejects(get(`/${number}?format=${format}`), unknown)
+      await assert.rejects(get(`?before=${number}`), { code: 'invalid_value', param: 'before' }, number)
+    }
+  })
+})
+
 describe('usage in the console of a workspace', () => {
   it('is that of the workspace, by model unless by key', async (t) => {
     const { own, acme, rows } = await stage(t)
-    const signedIn = (workspace: typeof acme) => ({ caller: { workspace, keyId: '' } }) as unknown as SignedIn
     const period = 'from=2025-03-01&to=2025-04-01'
     const get = (path: string, workspace = acme) =>
       askDocumented(own, `GET /console/api/${path}`, { session: signedIn(workspace) })

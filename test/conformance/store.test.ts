@@ -1225,10 +1225,24 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await claimAll(store, at + 500), [number])
       })
 
+      it('are claimed in the order in which they are due, and by their numbers when that is the same', async () => {
+        const numbers = [await issuedTo(undefined), await issuedTo(undefined), await issuedTo(undefined)] as const
+        const [first, second, third] = numbers
+        for (const [number, due] of [
+          [third, at + 1],
+          [second, at + 1],
+          [first, at + 2],
+        ] as const) {
+          assert.ok(await store.queueEmail(number, 'c@d.example', due))
+        }
+        assert.deepEqual(await claimAll(other, at + 2), [second, third, first])
+      })
+
       it('are queued again on request, to the address of now', async () => {
         const number = await issuedTo(undefined)
         assert.equal(await store.queueEmail(number, 'c@d.example', at), true)
-        assert.deepEqual(await claimAll(store, at), [number])
+        const refused = (await store.claimEmail(at, at + 5)) ?? assert.fail()
+        await store.finishEmail(refused, { ...outcome, state: 'failed', lastError: 'no such mailbox' })
         assert.equal(await store.queueEmail(number, 'e@f.example', at + 10), true)
         const email = { recipient: 'e@f.example', state: 'queued', attempts: 0, sentAt: null, lastError: null }
         assert.deepEqual(await other.emails([number]), [{ number, ...email, nextAttemptAt: at + 10 }])

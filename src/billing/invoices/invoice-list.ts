@@ -30,7 +30,7 @@ export async function invoiceList(
   store: InvoiceListStore,
   { workspaceId, before: number, state: is, today, limit }: InvoiceListQuery,
 ): Promise<InvoiceList> {
-  const [before] = number === undefined ? [] : await store.invoices({ number })
+  const [before] = number === undefined ? [] : await store.invoices({ workspaceId, number })
   if (number !== undefined && !before) {
     throw new ApiError('invalid_value', "'before' must be the 'next' value of the previous page.", { param: 'before' })
   }

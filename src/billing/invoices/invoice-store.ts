@@ -74,7 +74,7 @@ export interface UnfinishedNote {
  * is taken by a document that is not finished.
  */
 export interface InvoiceStore {
-  invoices(filter?: { workspaceId?: string; number?: string }): Promise<readonly IssuedInvoice[]>
+  invoices(filter?: { workspaceId?: string | undefined; number?: string }): Promise<readonly IssuedInvoice[]>
   /** The workspaces that have no invoice for a month, and whether they have rows in it. */
   notInvoiced(month: Month): Promise<readonly { readonly workspaceId: string; readonly hasRows: boolean }[]>
   /** A page of documents, the newest first. */
