@@ -414,7 +414,6 @@ describe('a range of lines', () => {
       async pipeline(_job, _caller, { requestId }) {
         if (isSpent) throw new ApiError('spend_limit_exceeded', 'spent')
         seen.lines.push(requestId)
-        return undefined as never
       },
     })
     runner.wake()
@@ -551,7 +550,6 @@ describe('a runner that closes', () => {
         // The store goes away while the first line runs, so the second one does not begin.
         clock.advance(1000)
         await settled()
-        return undefined as never
       },
       store: {
         async renewRanges() {

@@ -165,9 +165,11 @@ describe('the models a service runs itself', () => {
     assert.equal(engine.usable(), true)
     const asked: string[] = []
     const loaded = [{ model: PRESENT, bytes: 5, requests: 0 }]
-    const host = createServer(async (request, response) => {
-      asked.push(`${request.method} ${request.url} ${await text(request)}`)
-      response.end(JSON.stringify({ loaded }))
+    const host = createServer((request, response) => {
+      void text(request).then((body) => {
+        asked.push(`${request.method} ${request.url} ${body}`)
+        response.end(JSON.stringify({ loaded }))
+      })
     })
     mkdirSync(dirname(socketPath))
     t.after(() => host.close())
@@ -175,7 +177,7 @@ describe('the models a service runs itself', () => {
     assert.deepEqual((await local.memory()).loaded, { onnx: loaded, llama: [] })
     await local.remove(PRESENT)
     assert.equal(engine.usable(), false, 'its requests are refused from then on')
-    await eventually('the host is told', () => asked.length > 1)
+    await eventually('the host is asked to unload it', () => asked.length > 1)
     const unload = `POST /unload {"model":"${PRESENT}"}`
     assert.deepEqual(asked, ['GET /health ', unload])
 
@@ -187,7 +189,7 @@ describe('the models a service runs itself', () => {
       t.mock.timers.tick(1000)
     }
     comesAndGoes()
-    await eventually('the host is told', () => asked.length > 2)
+    await eventually('the host is asked to unload it', () => asked.length > 2)
     await local.close()
     comesAndGoes()
     assert.deepEqual(asked.slice(2), [unload])

@@ -325,7 +325,11 @@ describe('the keys of a workspace, for a key that may manage them', () => {
       ['allowed_addresses', ['203.0.113.0/23']],
       ['expires_at', '2027-06-30'],
     ] as const) {
-      await assert.rejects(create({ [param]: value }), { code: 'key_not_allowed', param }, `${param} ${value}`)
+      await assert.rejects(
+        create({ [param]: value }),
+        { code: 'key_not_allowed', param },
+        `${param} ${JSON.stringify(value)}`,
+      )
     }
     const [entry] = await books.store.auditLog({ limit: 1, before: 3 })
     assert.deepEqual(

@@ -182,10 +182,12 @@ describe('sessions at several replicas', () => {
   it('change in the store before the change is announced, and at all of them before the call ends', async (t) => {
     const { books, clock } = await stage(t)
     let isFull = false
-    const { store, changes, during } = orderOfChanges(
-      { ...books.store, addSession: async (...it) => (await books.store.addSession(...it)) || isFull } as SessionStore,
-      ['addSession', 'moveSession', 'removeSession'],
-    )
+    const addSession: SessionStore['addSession'] = async (...it) => (await books.store.addSession(...it)) || isFull
+    const { store, changes, during } = orderOfChanges({ ...books.store, addSession }, [
+      'addSession',
+      'moveSession',
+      'removeSession',
+    ])
     const sessions = openSessions(store, clock, changes)
     const announced = ['announce sessions', 'announced']
     let token = ''
