@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import * as fc from 'fast-check'
+import { Redis } from 'ioredis'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import {
   memoryRateLimiter,
@@ -21,6 +22,8 @@ fc.configureGlobal({ seed: 1 })
 
 interface Stage {
   readonly limiters: readonly RateLimiter[]
+  /** For how many seconds a shared count is kept. */
+  kept?(place: string): Promise<number>
   close(): Promise<void>
 }
 
@@ -33,6 +36,10 @@ const adapters: Readonly<Record<string, () => Promise<Stage>>> = {
     await eventually('all have joined', () => replicas.every(({ link }) => link.membership() !== undefined))
     return {
       limiters,
+      async kept(place) {
+        const redis = new Redis(server.url)
+        return redis.ttl(place).finally(() => redis.disconnect())
+      },
       async close() {
         for (const replica of replicas) await replica.close()
         await server.remove()
@@ -128,6 +135,13 @@ for (const [name, open] of Object.entries(adapters)) {
         (await limiter(0).take(newWorkspace(), 1000, undefined, { limit: 1, key, isChecked: false })).full,
         undefined,
       )
+    })
+
+    it('is kept for at least its minute, and then forgotten', async () => {
+      const subject = newWorkspace()
+      await limiter(0).take(subject, 10)
+      const seconds = await stage.kept?.(`weir:{rate workspace ${subject.id}}`)
+      if (seconds !== undefined) assert.ok(seconds >= 60 && seconds <= 120, `${seconds} seconds`)
     })
 
     it('[R1] is exact for requests at once', async () => {

@@ -71,6 +71,23 @@ describe('a rate limit over a scripted Redis', () => {
     assert.equal((await limiter.peek(workspace, 11)).allowance().remaining, 3)
   })
 
+  it('[R1] of a key is divided in the same way, less what the key has used in this minute', async () => {
+    const { limiter, join, sent, clock, lose, state } = stage()
+    state.replicas = 2
+    join()
+    const key = { id: 'key', limit: 5 }
+    const taken = limiter.take(workspace, 100, key)
+    sent.splice(0)[0]?.answer([1, String(clock.nowMs), 1, 1])
+    assert.equal((await taken).full, undefined)
+    lose()
+    const next = await limiter.take(workspace, 100, key)
+    assert.deepEqual([next.full, next.allowanceOfKey()?.remaining], [undefined, 0])
+    assert.deepEqual((await limiter.take(workspace, 100, key)).full, { unit: 'requests', isOfKey: true, limit: 2 })
+    assert.equal((await limiter.take(workspace, 100, { ...key, id: 'other' })).full, undefined)
+    clock.nowMs += MINUTE_MS
+    assert.equal((await limiter.take(workspace, 100, key)).full, undefined)
+  })
+
   it('[R1] uses Redis’ clock even while Redis is unreachable', async () => {
     const { limiter, join, answer, clock, lose, state } = stage()
     state.replicas = 1
@@ -130,7 +147,8 @@ describe('tokens per minute over a scripted Redis', () => {
     const spent = tokens?.spend(25)
     await turn()
     const [added] = sent.splice(0)
-    assert.deepEqual([added?.keys, added?.values.slice(0, 2)], [places, [25, 2]])
+    const noLimit = Number.MAX_SAFE_INTEGER
+    assert.deepEqual([added?.keys, added?.values], [places, [25, 2, noLimit, noLimit]], 'also beyond the limits')
     added?.fail()
     await spent
   })
@@ -143,6 +161,29 @@ describe('tokens per minute over a scripted Redis', () => {
     sent[0].answer([1, String(clock.nowMs), 1, 120])
     const { full, tokens } = await taken
     assert.deepEqual([full, tokens?.allowanceOfSubject()?.remaining], [undefined, 0])
+  })
+
+  it('are counted by this replica as well as in Redis, although a full count of its own refuses nothing there', async () => {
+    const { limiter, join, sent, clock, lose, state } = stage()
+    state.replicas = 1
+    join()
+    const rates = { limit: 100, key: undefined, isChecked: true }
+    const take = async () => {
+      const taken = limiter.take(workspace, 99, undefined, rates)
+      sent.splice(0)[0]?.answer([1, String(clock.nowMs), 1, 0])
+      return taken
+    }
+    const { tokens } = await take()
+    const spent = tokens?.spend(100)
+    await turn()
+    sent.splice(0)[0]?.answer([1, String(clock.nowMs), 100])
+    await spent
+    // Redis has lost its counts.
+    assert.equal((await take()).full, undefined)
+    lose()
+    const refused = await limiter.take(workspace, 99, undefined, rates)
+    assert.deepEqual(refused.full, { unit: 'tokens', isOfKey: false, limit: 100 })
+    assert.equal(refused.allowanceOfSubject().remaining, 97, 'both requests are counted')
   })
 
   it('are divided by the number of replicas without Redis, less what this replica has used in this minute', async () => {
