@@ -19,7 +19,7 @@ import { openStore, storeOn } from '../../src/store/open.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
 import { requireFit } from '../../src/store/postgres/fit.ts'
 import { lockCall } from '../../src/store/postgres/locks.ts'
-import { readPostgresStep, postgresSteps } from '../../src/store/postgres/migrate.ts'
+import { migratePostgres, postgresSteps, readPostgresStep } from '../../src/store/postgres/migrate.ts'
 import { beginMove, finishMove, refuseUnfinishedMove, stateOfMove } from '../../src/store/postgres/moves.ts'
 import { timeLimits } from '../../src/store/postgres/time-limits.ts'
 import * as sqlite from '../../src/store/sqlite/migrate.ts'
@@ -176,6 +176,30 @@ describe('PostgreSQL behind the store', () => {
         await open(url)
       } finally {
         await client.end()
+      }
+    })
+
+    it('may take longer than any other statement, and other replicas wait for them', async () => {
+      const fresh = await server.createDatabase()
+      const limits = { ...timeLimits, statement_timeout: 1000, query_timeout: 1000, lock_timeout: 1 }
+      const migrating = new Client(fresh)
+      const waiting = new Client({ connectionString: fresh, ...limits })
+      await Promise.all([migrating.connect(), waiting.connect()])
+      try {
+        await migrating.query(`BEGIN; ${lockCall('migration')}`)
+        const migrated = migratePostgres(waiting, 'db')
+        await eventually('the second replica waits', async () => {
+          const { rowCount } = await migrating.query(
+            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+          )
+          return rowCount === 1
+        })
+        await migrating.query('SELECT pg_sleep(1.1); COMMIT')
+        await migrated
+        const { rowCount } = await waiting.query('SELECT 1 FROM schema_steps')
+        assert.equal(rowCount, postgresSteps.length)
+      } finally {
+        await Promise.all([migrating.end(), waiting.end()])
       }
     })
 

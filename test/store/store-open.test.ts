@@ -58,7 +58,10 @@ describe('the migration steps of PostgreSQL', () => {
   /** A server that has taken so many steps, and fails at what this matches. */
   function server(taken: number, failsAt?: RegExp) {
     const asked: string[] = []
-    const query = async (sql: string) => {
+    const timeLimits: number[] = []
+    const query = async (given: string | { readonly text: string; readonly query_timeout: number }) => {
+      const sql = typeof given === 'string' ? given : given.text
+      if (typeof given !== 'string') timeLimits.push(given.query_timeout)
       asked.push(sql.split(/[\s;(]/, 2).join(' '))
       if (failsAt?.test(sql)) throw new Error('it failed')
       if (sql.includes('server_version_num')) {
@@ -68,7 +71,7 @@ describe('the migration steps of PostgreSQL', () => {
       if (sql.includes('pg_tables')) return { rows: taken > 0 ? [{}] : [] }
       return { rows: [{ taken: BigInt(taken) }] }
     }
-    return { client: { query } as unknown as ClientBase, asked }
+    return { client: { query } as unknown as ClientBase, asked, timeLimits }
   }
 
   it('are applied in one transaction, and none of them if one fails', async () => {
@@ -78,6 +81,8 @@ describe('the migration steps of PostgreSQL', () => {
     const missing = server(postgresSteps.length - 1)
     await migratePostgres(missing.client, 'db')
     assert.deepEqual([missing.asked.filter((sql) => sql === 'INSERT INTO').length, missing.asked.at(-1)], [1, 'COMMIT'])
+    const day = 24 * 3600_000
+    assert.deepEqual(missing.timeLimits, [day, day], 'for the lock, and for the step')
     const failing = server(postgresSteps.length - 1, /^INSERT INTO schema_steps/)
     await assert.rejects(migratePostgres(failing.client, 'db'), /it failed/)
     assert.equal(failing.asked.at(-1), 'ROLLBACK')

@@ -34,6 +34,12 @@ export const postgresSteps = [
   '0023-batch-progress.sql',
 ] as const
 
+/** How long to wait for the migration of another replica, and how long a step may take on a large database. */
+const STEP_MS = 24 * 3600_000
+
+/** Other statements end after a minute. The client has its own limit, which the types of pg know only for a whole connection. */
+const patient = (text: string) => ({ text, query_timeout: STEP_MS })
+
 export const readPostgresStep = (step: string): string =>
   readFileSync(new URL(`../migrations/postgres/${step}`, import.meta.url), 'utf8')
 
@@ -41,13 +47,13 @@ export const readPostgresStep = (step: string): string =>
 export async function migratePostgres(client: ClientBase, address: string): Promise<void> {
   await requireFit(client, address)
   if ((await takenSteps(client, address)) === postgresSteps.length) return
-  await client.query('BEGIN; SET LOCAL lock_timeout = 0')
+  await client.query('BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0')
   try {
-    await client.query(lockCall('migration'))
+    await client.query(patient(lockCall('migration')))
     const taken = await takenSteps(client, address)
     if (taken === 0) await client.query('CREATE TABLE IF NOT EXISTS schema_steps (step BIGINT PRIMARY KEY)')
     for (const [index, step] of postgresSteps.slice(taken).entries()) {
-      await client.query(readPostgresStep(step))
+      await client.query(patient(readPostgresStep(step)))
       await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1])
     }
     await client.query('COMMIT')
