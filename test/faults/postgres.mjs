@@ -31,7 +31,14 @@ export default [
   {
     name: 'postgres-tables-made-by-everybody-at-once',
     file: 'src/store/postgres/migrate.ts',
-    find: "await client.query(lockCall('migration'))",
+    find: "await client.query(patient(lockCall('migration')))",
+    replace: '',
+    tests: ['store/postgres'],
+  },
+  {
+    name: 'postgres-migration-ended-after-a-minute',
+    file: 'src/store/postgres/migrate.ts',
+    find: '; SET LOCAL statement_timeout = 0',
     replace: '',
     tests: ['store/postgres'],
   },

@@ -26,9 +26,9 @@ export default [
   {
     file: 'src/store/postgres/migrate.ts',
     before:
-      "await client.query(readPostgresStep(step)) await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1])",
+      "await client.query(patient(readPostgresStep(step))) await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1])",
     after:
-      "await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1]) await client.query(readPostgresStep(step))",
+      "await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1]) await client.query(patient(readPostgresStep(step)))",
     why: 'Both are in one transaction.',
   },
 ]
