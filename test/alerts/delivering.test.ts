@@ -150,7 +150,12 @@ describe('an event', () => {
     await receiver.start()
     receiver.answer = { status: 200 }
     books.now = started
-    assert.equal((await alerts.replay(id)).state, 'queued')
+    const replayed = await alerts.replay(id)
+    assert.deepEqual(
+      [replayed.state, replayed.attempts, replayed.last_error],
+      ['queued', 0, null],
+      'it has all attempts again',
+    )
     await delivering.sendDue()
     assert.equal((await alerts.delivery(id)).state, 'sent')
     assert.deepEqual(new Set(receiver.received.map((it) => it.id)), new Set([downloaded('a').id]))

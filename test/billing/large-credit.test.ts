@@ -142,23 +142,27 @@ describe('a credit that was interrupted', () => {
     assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 
-  it('is finished before the next credit, so that no number is missing', async (t) => {
-    const { books, again } = await cutOff(t, 2)
-    const other = await books.workspace('other')
-    const version = await books.price('meta/b', { input_per_million: '0.20' }, october.from)
-    books.now = parseMonth('2026-12')!.from
-    await books.settle([await books.row(other, 'meta/b', version, november.from + 5000, { inputTokens: 1_000_000 })])
-    await again.issue(other, november)
-    const note = await again.credit(other, november, null, 'Goodwill.')
-    assert.equal(note.number, 'ADJ-000002')
-    assert.deepEqual((await again.list()).map(({ number, workspace }) => `${number} ${workspace}`).toSorted(), [
-      'ADJ-000001 acme',
-      'ADJ-000002 other',
-      'INV-000001 acme',
-      'INV-000002 other',
-    ])
-    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
-  })
+  for (const amount of [null, '0.10']) {
+    it(`is finished before the next credit of ${amount ?? 'everything'}, so that no number is missing`, async (t) => {
+      const { books, again } = await cutOff(t, 2)
+      const other = await books.workspace('other')
+      const version = await books.price('meta/b', { input_per_million: '0.20' }, october.from)
+      books.now = parseMonth('2026-12')!.from
+      await books.settle([await books.row(other, 'meta/b', version, november.from + 5000, { inputTokens: 1_000_000 })])
+      await again.issue(other, november)
+      const note = await (amount === null
+        ? again.credit(other, november, null, 'Goodwill.')
+        : again.creditAmount(other, november, amount, 'Goodwill.'))
+      assert.equal(note.number, 'ADJ-000002')
+      assert.deepEqual((await again.list()).map(({ number, workspace }) => `${number} ${workspace}`).toSorted(), [
+        'ADJ-000001 acme',
+        'ADJ-000002 other',
+        'INV-000001 acme',
+        'INV-000002 other',
+      ])
+      assert.deepEqual((await reconcileLedger(books.store)).problems, [])
+    })
+  }
 
   it('is finished when the service starts', async (t) => {
     const { books, acme, again } = await cutOff(t, 2)

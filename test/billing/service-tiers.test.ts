@@ -195,6 +195,8 @@ describe('a month with all tiers', () => {
       startedAt: october.to,
       tier,
     })
+    // Its tier has had a price of its own since the first version, not since the last.
+    await books.price('meta/a#flex', { input_per_million: '0.05' }, october.to + 1)
     await books.settle([
       await wrong('full-price', 'default', 'flex'),
       await wrong('batch-price', 'batch', 'default'),

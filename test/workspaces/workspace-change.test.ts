@@ -15,6 +15,7 @@ function stage() {
       buyer: { name: 'Ann', abn: '51824753556', address: 'Sydney', purchaseOrder: 'PO 7', email: null },
     }),
     setRequestsPerMinute: noted('rate'),
+    setTokensPerMinute: noted('tokens'),
     setSpendLimit: noted('limit'),
     setBuyer: noted('buyer'),
   } as unknown as Accounts
@@ -46,6 +47,11 @@ describe('a change of a workspace', () => {
       ['rate', 'w', null],
       ['limit', 'w', null],
       ['buyer', 'w', { name: 'Ann', abn: '51824753556', address: null, purchaseOrder: 'PO 7', email: 'a@b.example' }],
+    ])
+    await change({ tokens_per_minute: null, buyer: { name: null, abn: null, purchase_order: null } })
+    assert.deepEqual(changes.slice(3), [
+      ['tokens', 'w', null],
+      ['buyer', 'w', { name: null, abn: null, address: 'Sydney', purchaseOrder: null, email: null }],
     ])
   })
 })
