@@ -64,6 +64,20 @@ describe('an adapter', () => {
     assert.equal(asked.length, 3)
   })
 
+  it('is not loaded a third time because a load from before the server was gone fails late', async () => {
+    const { asked, address, answer, loads } = stage()
+    const early = assert.rejects(loads.load(address, adapter), /^Error: status 500: gone$/)
+    await turn()
+    loads.forget(address)
+    const load = loads.load(address, adapter)
+    await answer('gone', 500)
+    await early
+    const same = loads.load(address, adapter)
+    await answer('Success')
+    assert.equal(asked.length, 2)
+    assert.deepEqual(await Promise.all([load, same]), [{}, {}])
+  })
+
   it('is forgotten when a server has loaded a thousand others', async () => {
     const { asked, address, answer, loads } = stage()
     const load = async (name: string) => {

@@ -76,7 +76,6 @@ export function openScheduler(budgets: Budgets, rules: Rules): Scheduler {
     entry.retryAtMs = nowMs + backoffMs(entry.failures, rules.firstBackoffMs, rules.maxBackoffMs)
     entry.problem = reason
     entry.hasFailedToStart = state === 'starting' || state === 'waking'
-    entry.ending = undefined
     enter(entry, 'failed', nowMs)
     if (entry.hasFailedToStart) refuseWaiting(name, entry, reason)
   }

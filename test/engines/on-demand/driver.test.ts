@@ -17,7 +17,7 @@ import { freePort } from '../../support/free-port.ts'
 import { turn } from '../../support/hand-clock.ts'
 import { manualClock } from '../../support/manual-clock.ts'
 import { openFiles } from '../../support/open-files.ts'
-import { eventually } from '../../support/waiting.ts'
+import { eventually, within } from '../../support/waiting.ts'
 
 /** Engines that start when they are needed. Their processes are servers of the test, and it moves the clock. */
 
@@ -229,14 +229,21 @@ describe('an engine on demand', () => {
     await saw('a/b stopped')
   })
 
-  it('that does not answer in time is ended, and its calls fail with the reason', async (t) => {
-    const { add, saw, advance } = stage(t, { answers: () => 503 })
+  it('that does not answer in time is ended, and its calls fail with the reason, which is not that of later ends', async (t) => {
+    let status = 503
+    const { add, saw, ends, advance } = stage(t, { answers: () => status })
     const { call } = await add({ startTimeoutMs: 4600 })
     const ended = call()
     await saw('GET /health')
     advance(4601)
     await saw('a/b failed: was not ready within 5 s')
     assert.match(await ended, /not running: was not ready within 5 s\./)
+    status = 200
+    advance(1000)
+    void call()
+    await saw('a/b is called')
+    ends('ended with exit code 3')
+    await saw('a/b failed: ended with exit code 3')
   })
 
   it('does not start on a port that is in use, nor if it is stopped before it has its port', async (t) => {
@@ -274,7 +281,7 @@ describe('an engine on demand', () => {
 
   it('that was killed and does not end has its place until it is gone, and the service ends without it', async (t) => {
     const device = { name: 'gpu0', bytes: 10 }
-    const { add, saw, order, lingers, ends, status } = stage(t, { isStoppedAtOnce: false })
+    const { add, saw, order, lingers, ends, status, engines } = stage(t, { isStoppedAtOnce: false })
     const { engine } = await add({ isPreloaded: true, device, bytes: 10 })
     await saw('a/b started in 0 ms')
     order('stop')
@@ -282,6 +289,7 @@ describe('an engine on demand', () => {
     await saw('a/b lingers')
     assert.partialDeepStrictEqual(status(), { state: 'stopping', bytes: 10 })
     await engine.close()
+    await within(10_000, 'the service ends', engines.close())
     ends('it was killed')
     await saw('a/b stopped')
   })
@@ -377,6 +385,9 @@ describe('an engine on demand', () => {
     await serve('c/d', tiny)
     engines.order('c/d', 'stop')
     await saw('c/d stopped')
-    assert.equal(seen.filter((it) => it === 'c/d took too much').length, 1, 'it is reported once')
+    const reports = (): number => seen.filter((it) => it === 'c/d took too much').length
+    assert.equal(reports(), 1, 'it is reported once')
+    await serve('c/d', tiny)
+    await eventually('it is reported for each start', () => reports() === 2)
   })
 })
