@@ -14,6 +14,7 @@ import { RUNTIME_NAME } from '../../src/local-models/files/runtime-files.ts'
 import { findModel, modelBytes, runtimeBytes } from '../../src/local-models/installed.ts'
 import { localModels } from '../../src/local-models/local-models.ts'
 import type { Engine } from '../../src/engines/engine.ts'
+import { smallDisk } from '../support/small-disk.ts'
 import { eventually, within } from '../support/waiting.ts'
 import { fileServer, type ServedFile } from './file-server.ts'
 
@@ -194,6 +195,22 @@ describe('the models a service runs itself', () => {
     comesAndGoes()
     assert.deepEqual(asked.slice(2), [unload])
     assert.equal(existsSync(dirname(socketPath)), false)
+    putIn(models, PRESENT)
+    t.mock.timers.tick(1000)
+    assert.equal(engine.usable(), false, 'it does not look at the disk any more')
+  })
+
+  it('are not ordered if the disk has no room for them', async (t) => {
+    const disk = smallDisk(40_000_000)
+    if (!disk) return t.skip('only root may mount a disk')
+    t.after(() => disk.remove())
+    const { installation, complete } = incompleteInstallation()
+    complete()
+    const local = localModels({ directory: disk.folder, environment: process.env, installation, log: () => {} })
+    t.after(() => local.close())
+    await assert.rejects(local.download('openai/whisper-base'), /Not enough disk space/)
+    assert.equal(local.stateOf('openai/whisper-base').state, 'not_downloaded')
+    assert.equal(modelFiles(disk.folder, { environment: process.env }).orderOf('openai/whisper-base'), undefined)
   })
 
   it('are paused and resumed together if they have the same files', async (t) => {
@@ -214,7 +231,9 @@ describe('the models a service runs itself', () => {
     for (const slug of alike)
       assert.deepEqual(local.stateOf(slug), { state: 'paused', isWaiting: false, receivedBytes: 0, problem: undefined })
     t.mock.timers.tick(1000)
-    assert.equal(engine.missingFiles?.()?.isPaused, true)
+    // As when the service starts again.
+    local.pullMissing(alike, events)
+    assert.partialDeepStrictEqual(engine.missingFiles?.(), { isPaused: true, isArriving: false })
     await local.download(PRESENT)
     assert.deepEqual(
       [engine.missingFiles?.()?.isPaused, ...alike.map((slug) => local.stateOf(slug).state)],
