@@ -255,6 +255,29 @@ describe('one model', () => {
     assert.equal(((await shown('/meta/hidden', { ...acme, name: 'other' })).body as Entry)['id'], 'meta/hidden')
   })
 
+  it('has the workspace’s own prices, also for images and batches', async () => {
+    const own = await books.workspace('own')
+    const model = catalog.find('meta/a', 'own')!
+    await prices.setWorkspacePrice(model, own.id, {
+      input_per_million: '0.08',
+      output_per_million: '0.16',
+      batch: '0.25',
+    })
+    const { pricing } = (await shown('/meta/a', own)).body as { pricing: Entry }
+    assert.deepEqual(
+      [pricing['prompt'], pricing['per_million_tokens'], pricing['batch']],
+      [
+        '0.00000008',
+        { input: '0.08', output: '0.16', cached_input: '0.01' },
+        { per_million_tokens: { input: '0.02', output: '0.04', cached_input: '0.0025' } },
+      ],
+    )
+    const images = [{ size: '512x512', per_image: '0.01' }]
+    await prices.setWorkspacePrice(catalog.find('sd/paints', 'own')!, own.id, { image_prices: images })
+    const painter = (await shown('/sd/paints', own)).body as { pricing: Entry }
+    assert.deepEqual(painter.pricing['image_prices'], [{ size: '512x512', quality: null, per_image: '0.01' }])
+  })
+
   it('has the price of the workspace’s own reservation', async () => {
     const own = [
       { workspace: 'other', engine: serverless.engine, per_hour: '3' },

@@ -7,6 +7,7 @@ import { freeRates, noUsage, type Usage } from '../../src/billing/rating/rating.
 import { IDLE_MS } from '../../src/inference/pipeline/streamed-answer.ts'
 import type { PipelineParts } from '../../src/inference/pipeline/parts.ts'
 import { createPipeline } from '../../src/inference/pipeline/pipeline.ts'
+import type { Deployment } from '../../src/catalog/model.ts'
 import type { Caller } from '../../src/workspaces/workspace.ts'
 import type { LaneArrival, Decision, Ticket } from '../../src/queue/admission.ts'
 import type { CallEnd, EngineCall } from '../../src/engines/engine.ts'
@@ -23,6 +24,7 @@ const ENDED: CallEnd = { kind: 'ended' }
 interface Plan {
   readonly answer?: Job['answer']
   readonly calls?: readonly EngineRequest[]
+  readonly job?: Partial<Pick<Job, 'prompt' | 'deployment'>>
   /** What the engine does in each of its calls. */
   readonly engine?: readonly ((call: EngineCall) => CallEnd | Promise<CallEnd>)[]
   readonly decision?: Decision | 'waits'
@@ -177,6 +179,7 @@ function stage(plan: Plan = {}) {
     likelyInputTokens: 7,
     calls: plan.calls ?? [call],
     answer: plan.answer ?? plain,
+    ...plan.job,
   } as unknown as Job
   return {
     log,
@@ -285,6 +288,26 @@ describe('a request that enters a lane', () => {
   })
 })
 
+it('a prompt is another one for each adapter, also where workspaces share their prefixes', async () => {
+  const prompt = { blocks: [{ first: 1, second: 2, end: 3 }], characters: 3, opening: 1, previous: 0 }
+  const keysOf = async (adapter: string | undefined, engine: object): Promise<unknown> => {
+    let keys: readonly number[] | undefined
+    const deployment = {
+      lane: 'a/b',
+      limits: {},
+      engine,
+      adapter: adapter && { name: adapter },
+    } as unknown as Deployment
+    const { run } = stage({ job: { prompt, deployment }, engine: [(given) => ((keys = given.prompt?.keys), ENDED)] })
+    await run()
+    return keys?.join()
+  }
+  for (const engine of [{}, { sharePrefixes: true }]) {
+    const keys = [await keysOf(undefined, engine), await keysOf('one', engine), await keysOf('two', engine)]
+    assert.equal(new Set(keys).size, 3)
+  }
+})
+
 describe('a request that gives way to online requests', () => {
   const admitted: Decision = { kind: 'admitted', waitMs: 1000 }
 
@@ -312,6 +335,30 @@ describe('a request that gives way to online requests', () => {
     assert.deepEqual([row.outcome, row.priceVersion, row.queueWaitMs], ['completed', 1, 24])
     assert.deepEqual(waits, [false, true, false])
     assert.deepEqual(waitsLeft, [Infinity, Infinity])
+  })
+
+  it('that had its whole stream when it was aborted waits again only when its engine call has ended', async () => {
+    const first = preemptible()
+    const { run, log, state } = stage({
+      tier: 'batch',
+      isKeptTooLate: true,
+      decisions: [admitted, { kind: 'queue_full' }],
+      answer: { kind: 'streamed', relay: () => relayOf(usage) },
+      engine: [
+        ({ receiver }) => {
+          state.preempt()
+          receiver.start({})
+          receiver.data(Buffer.from('+.'))
+          return first.call()
+        },
+      ],
+    })
+    const refused = assert.rejects(run(), { code: 'no_idle_capacity' })
+    await turn()
+    assert.ok(!log.includes('spend 0 now'))
+    first.abort()
+    await refused
+    assert.ok(log.includes('spend 0 now'))
   })
 
   it('makes no call if it has to give way before the first one', async () => {
@@ -559,6 +606,13 @@ describe('a whole answer', () => {
     await assert.rejects(sent(1), RangeError)
   })
 
+  it('that cannot be recorded is withheld, and counts against no limit', async () => {
+    const { run, log, counted } = stage({ settle: () => Promise.reject(new Error('the disk is full')) })
+    await assert.rejects(run(), { code: 'service_unavailable', message: /cannot be recorded/ })
+    assert.ok(log.includes('spend 0 5000500') && !log.some((it) => it.startsWith('send')))
+    assert.deepEqual(counted, [])
+  })
+
   it('is retried as the fallback defines if the engine refused it, but not once it has started', async () => {
     const error = new ApiError('upstream_error', 'no')
     const fallback = (): EngineRequest => ({ ...call, path: '/other' })
@@ -736,6 +790,45 @@ describe('a streamed answer', () => {
     const silent = stage({ answer: streamed(), engine: [says('role!')] })
     const failed = await silent.run()
     assert.deepEqual([failed.outcome, failed.httpStatus, failed.amount], ['engine_failed', 200, 0n])
+  })
+
+  it('whose engine goes on past the limit ends at once, and so does the call', async () => {
+    const { promise, resolve } = Promise.withResolvers<CallEnd>()
+    const { run, log } = stage({
+      answer: { kind: 'streamed', relay: () => ({ ...relayOf(usage), isPastLimit: () => true }) },
+      engine: [
+        ({ receiver }) => {
+          receiver.start({})
+          receiver.data(Buffer.from('+.'))
+          return promise
+        },
+      ],
+    })
+    await run()
+    assert.ok(log.includes('abort'))
+    resolve({ kind: 'aborted' })
+  })
+
+  it('of several calls begins each one only when the one before has ended', async () => {
+    const first = Promise.withResolvers<CallEnd>()
+    const { run, log } = stage({
+      answer: streamed(),
+      calls: [call, { ...call, path: '/next' }],
+      engine: [
+        ({ receiver }) => {
+          receiver.start({})
+          receiver.data(Buffer.from('+.'))
+          return first.promise
+        },
+        () => ENDED,
+      ],
+    })
+    const running = run()
+    await turn()
+    assert.ok(!log.includes('call /next'))
+    first.resolve(ENDED)
+    await running
+    assert.ok(log.includes('call /next'))
   })
 
   it('that is empty is requested again only when its first call has ended, so that it has one place', async () => {
