@@ -289,7 +289,12 @@ describe('a request that enters a lane', () => {
 })
 
 it('a prompt is another one for each adapter, also where workspaces share their prefixes', async () => {
-  const prompt = { blocks: [{ first: 1, second: 2, end: 3 }], characters: 3, opening: 1, previous: 0 }
+  const prompt = {
+    blocks: [{ first: 1, second: 2, own: 3, end: 3, message: 0 }],
+    characters: 3,
+    opening: 1,
+    previous: 0,
+  }
   const keysOf = async (adapter: string | undefined, engine: object): Promise<unknown> => {
     let keys: readonly number[] | undefined
     const deployment = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import { parseCatalog } from '../../src/catalog/file.ts'
-import { CallerLeft } from '../../src/shared/errors.ts'
+import { type ApiError, CallerLeft } from '../../src/shared/errors.ts'
 import { HEADROOM } from '../../src/shared/json/json-body.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { jsonEndpoints, type InferenceParts } from '../../src/inference/routes/json-endpoints.ts'
@@ -23,8 +23,8 @@ const chat = jsonEndpoints.find(({ id }) => id === 'chatCompletions') ?? assert.
 
 const caller = { owner: 'a', isGone: false, onGone: () => () => {}, holdRequest() {} }
 
-function prepare(exchange: typeof caller, find: () => Destination, endpoint = chat): Promise<unknown> {
-  const body = { model: 'meta/a', messages: [{ role: 'user', content: 'Hi' }] }
+function prepare(exchange: typeof caller, find: () => Destination, endpoint = chat, content = 'Hi'): Promise<unknown> {
+  const body = { model: 'meta/a', messages: [{ role: 'user', content }] }
   const bytes = Buffer.concat([Buffer.alloc(HEADROOM, ' '), Buffer.from(JSON.stringify(body))])
   return prepareInThread(exchange as unknown as Exchange, endpoint, bytes, plainFacts, find)
 }
@@ -36,6 +36,16 @@ describe('a request prepared in a thread', () => {
     assert.deepEqual((JSON.parse(result.bodies[0].toString()) as { messages: unknown }).messages, [
       { role: 'user', content: 'Hi' },
     ])
+  })
+
+  it('is refused with all that the refusal says, as anywhere else', async () => {
+    await assert.rejects(
+      prepare(caller, () => destination, chat, 'word '.repeat(20_000)),
+      ({ code, param, tokens }: ApiError) => {
+        assert.deepEqual([code, param, tokens?.limit], ['context_length_exceeded', 'messages', 10_000])
+        return (tokens?.input ?? 0) > 10_000
+      },
+    )
   })
 
   it('goes no further when its caller has disconnected after it was read', async () => {
