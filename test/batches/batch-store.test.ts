@@ -286,6 +286,15 @@ for (const adapter of storeAdapters) {
         assert.equal((await store.claimBatch(later.place, 39, 60))?.id, 'batch_step_2')
       })
 
+      it('is free at once for a process that is alone, whatever an earlier one had claimed', async () => {
+        const [store, other] = stores
+        const batch = await created('batch_of_an_earlier_process')
+        assert.ok(await store.claimBatch(batch.place, 2, 1000))
+        assert.equal(await other.claimBatch(batch.place, 3, 1000), undefined)
+        await other.freeClaims()
+        assert.equal((await other.claimBatch(batch.place, 3, 1000))?.id, batch.id)
+      })
+
       it('is claimed by any process an hour after the batch expired: none has its storage any more', async () => {
         const [store] = stores
         const { id } = await created('batch_stranded', { expiresAt: 10 - HOUR })
@@ -743,6 +752,30 @@ for (const adapter of storeAdapters) {
         for (let round = 0; round < 20; round++) {
           await Promise.all([store.writeResults(results, [], 9), other.renewRanges(inOtherOrder, 200 + round)])
         }
+      })
+
+      it('count only their own lines as in flight, without results of the range after them', async () => {
+        const [store, other] = stores
+        await store.freeClaims()
+        const batch = await batchWith('ws_1', 2)
+        const first = (await claim(store, batch, 8)) ?? assert.fail()
+        const second = (await claim(store, batch, 8)) ?? assert.fail()
+        await store.writeResults([result(second, second.firstLine, 'failed')], [], 9)
+        await store.endRange(second)
+        const next = await batchWith('ws_1', 1)
+        assert.equal(await claim(other, next, 7), undefined, 'four lines of the first range have no result')
+        await store.writeResults([result(first, first.firstLine, 'failed')], [], 9)
+        assert.ok(await claim(other, next, 7))
+      })
+
+      it('are claimed only while their batch is in progress', async () => {
+        const [store, other] = stores
+        const batch = await created('batch_cancelled_before_a_claim')
+        const checking = (await store.claimBatch(batch.place, 2, 3)) ?? assert.fail()
+        await store.addRanges(checking, [rangeAt(1)])
+        assert.ok(await store.beginBatch(checking, 4, 4, 3))
+        await other.cancelBatch(batch.workspaceId, batch.id, 5)
+        assert.equal(await claim(store, batch, 9), undefined)
       })
 
       it('are claimed one at a time if one has more lines than may be in flight', async () => {

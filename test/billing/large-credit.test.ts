@@ -164,6 +164,12 @@ describe('a credit that was interrupted', () => {
     })
   }
 
+  it('is finished before a credit of a free amount, which is given on what is left', async (t) => {
+    const { books, acme, again } = await cutOff(t, 2)
+    await assert.rejects(again.creditAmount(acme, october, '0.01', 'Goodwill.'), /nothing is left of it/)
+    assert.equal((await books.invoicing.byNumber('ADJ-000001')).ledger_rows, 1000)
+  })
+
   it('is finished when the service starts', async (t) => {
     const { books, acme, again } = await cutOff(t, 2)
     await again.finishCredit()
