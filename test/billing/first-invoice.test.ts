@@ -217,6 +217,18 @@ describe('a month whose invoice is credited as a whole', () => {
     await assert.rejects(books.invoicing.issue(workspace, month), /already been invoiced: INV-000002/)
     await fits(books)
   })
+
+  it('is finished by the next process, but is not taken for one that was previewed', async (t) => {
+    const { books, workspace } = await stage(t)
+    await books.invoicing.issue(workspace, month)
+    await books.invoicing.credit(workspace, month, null, 'Wrong buyer.')
+    const dying = { ...books.store, continueNote: () => Promise.reject(new Error('killed')) }
+    const clock = { now: () => books.now, monotonic: () => 0 }
+    await assert.rejects(openInvoicing(dying, clock, seller).issue(workspace, month), /killed/)
+    const previewed = books.invoicing.issue(workspace, month, 'the id of a preview')
+    await assert.rejects(previewed, /has been invoiced since it was previewed: INV-000002/)
+    await fits(books)
+  })
 })
 
 describe('a credit of a free amount', () => {

@@ -131,6 +131,37 @@ describe('the queue of one replica', () => {
       t.mock.timers.reset()
     }
   })
+
+  it('counts a batch place that is kept when Redis is away, and never preempts it', (t) => {
+    const batch = { reserveConcurrent: 0, reserveTokens: 0 }
+    const { queue, arrive, events } = stage(t, { ...atRedis, batch })
+    const [kept, line] = [arrive('kept', 1, Infinity), arrive('line', 1, Infinity)]
+    for (const it of [kept, line]) {
+      queue.countAtRedis(it)
+      it.notify({ kind: 'admitted' } as never)
+    }
+    queue.keep(kept)
+    queue.countLocally({ ...atRedis, batch })
+    queue.setLimits({ ...limits, batch })
+    arrive('online')
+    arrive('next')
+    queue.deliver()
+    assert.deepEqual(events, ['line preempted'])
+  })
+
+  it('tells no batch place that it is preempted once it has left', (t) => {
+    const { queue, arrive, events } = stage(t, { batch: { reserveConcurrent: 0, reserveTokens: 0 } })
+    const [line, other] = [arrive('line', 1, Infinity), arrive('other', 1, Infinity)]
+    for (const it of [line, other]) it.notify({ kind: 'admitted' } as never)
+    arrive('online')
+    assert.equal(other.fate, 'preempted')
+    queue.remove(other)
+    queue.deliver()
+    assert.deepEqual(
+      events.filter((it) => it.endsWith('preempted')),
+      [],
+    )
+  })
 })
 
 describe('a request in Redis', () => {

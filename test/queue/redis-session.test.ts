@@ -276,6 +276,30 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(sent, [])
   })
 
+  it('ignores the answer to a join that arrives after Redis was lost', async (t) => {
+    const { join, lose, next, clock, admission, sent } = stage(t)
+    join({ quietUntilMs: clock.monotonic() })
+    const joining = next(scripts.join)
+    lose()
+    joining.answer(0)
+    await turn()
+    assert.deepEqual([sent, admission.state()], [[], 'apart'])
+  })
+
+  it('has joined with the answer to its newest join, also if the one before failed meanwhile', async (t) => {
+    const { join, lose, next, clock, admission } = stage(t)
+    join({ quietUntilMs: clock.monotonic() })
+    const first = next(scripts.join)
+    lose()
+    join({ incarnation: 2, quietUntilMs: clock.monotonic() })
+    const second = next(scripts.join)
+    first.fail()
+    await turn()
+    second.answer(0)
+    await turn()
+    assert.equal(admission.state(), 'joined')
+  })
+
   it('takes each grant once, however often it is confirmed', async (t) => {
     const { begin, enter, answer, receive, next, sent } = stage(t)
     await begin()
@@ -763,6 +787,31 @@ describe('the figures and limits of a lane over Redis', () => {
     joining.answer(0)
     await turn()
     assert.deepEqual(next(scripts.limits).values.slice(2, 5), [100, 9, 5])
+  })
+
+  it('are the newest until Redis has them, also if it has just taken those before', async (t) => {
+    const { begin, admission, next, lose, join } = stage(t)
+    await begin()
+    const change = (maxConcurrentRequests: number) => {
+      admission.setLanes(new Map([['lane', { ...limits, maxConcurrentRequests }]]))
+      return next(scripts.limits)
+    }
+    const [first, second] = [change(8), change(9)]
+    first.answer(1)
+    await turn()
+    lose()
+    join({ incarnation: 2 })
+    const joining = next(scripts.join)
+    assert.deepEqual([joining.values[6], joining.values[11]], [9, 1])
+    second.fail()
+    joining.answer(0)
+    await turn()
+    next(scripts.heartbeat)
+    change(7).answer(1)
+    await turn()
+    lose()
+    join({ incarnation: 3 })
+    assert.equal(next(scripts.join).values[11], 0, 'another replica may have newer ones')
   })
 
   it('hold again in a lane that is added back while requests run in it', async (t) => {
