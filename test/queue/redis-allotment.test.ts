@@ -48,6 +48,18 @@ describe('the allotment of a replica without Redis', () => {
     assert.deepEqual(allotment.promised(), NOTHING)
   })
 
+  it('[Q1] is nothing from the end of its lease on', () => {
+    for (const [ms, isEmpty] of [
+      [999, false],
+      [1000, true],
+    ] as const) {
+      const { allotment, running, at } = stage()
+      at(ms)
+      allotment.freeze(running)
+      assert.equal(allotment.isEmpty(), isEmpty)
+    }
+  })
+
   it('[Q1] has its part of each limit of the queue, and the whole of those that are not divided', () => {
     const { allotment } = stage()
     const batch = { maxShare: 0.5, preempt: true, maxQueueDepth: 7 }

@@ -326,6 +326,40 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(next(scripts.heartbeat).values, ['one', 1, 1_000_000, 0, 0])
   })
 
+  it('confirms no grant of a request that has left in the same turn', async (t) => {
+    const { begin, enter, answer, receive, next, sent } = stage(t)
+    await begin()
+    const [leaving] = [enter(), enter()]
+    for (const number of ['7', '8']) await answer(scripts.enter, ['queued', number])
+    for (const number of [1, 2]) receive('weir:told:one', `${LANE}\none.${number} acme\ngranted 5`)
+    leaving.ticket.leave()
+    await turn()
+    assert.deepEqual(next(scripts.leave).values.slice(2), ['one.1 acme'])
+    assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.2 acme'])
+    assert.deepEqual(sent, [])
+  })
+
+  it('spends nothing of its promise on requests that left before their admission was known', async (t) => {
+    const { begin, enter, answer, receive, next, heartbeat } = stage(t)
+    await begin(['3', '35'])
+    const atOnce = enter()
+    const entering = next(scripts.enter)
+    atOnce.ticket.leave()
+    next(scripts.leave)
+    entering.answer(['admitted'])
+    const later = enter()
+    await answer(scripts.enter, ['queued', '7'])
+    receive('weir:told:one', `${LANE}\none.2 acme\ngranted 5`)
+    await turn()
+    const confirming = next(scripts.acknowledge)
+    later.ticket.leave()
+    next(scripts.leave)
+    confirming.answer(1)
+    await turn()
+    heartbeat()
+    assert.deepEqual(next(scripts.heartbeat).values.slice(3), [3, 35])
+  })
+
   it('sends the rest of its promise with each heartbeat', async (t) => {
     const { begin, enter, answer, heartbeat, next } = stage(t)
     await begin(['2', '25'])
@@ -375,6 +409,22 @@ describe('a batch place whose Redis is scripted', () => {
     receive('weir:told:one', preempted(9))
     assert.deepEqual([line.events, flex.events], [['admitted', 'preempted'], []])
     assert.equal(line.ticket.keep(), false)
+  })
+
+  it('that was preempted before its grant was confirmed waits anew when the replica joins again', async (t) => {
+    const { begin, enterBatch, answer, receive, lose, join } = stage(t)
+    await begin()
+    const { events } = enterBatch()
+    await answer(scripts['enter-batch'], ['queued', '7'])
+    receive('weir:told:one', preempted(1))
+    lose()
+    join({ incarnation: 2 })
+    await answer(scripts.join, 0)
+    await answer(scripts.heartbeat, ['0', '0', 2, [], []])
+    receive('weir:told:one', `${LANE}\nbatch one.1 acme\ngranted 5`)
+    await turn()
+    await answer(scripts.acknowledge, 1)
+    assert.deepEqual(events, ['admitted'])
   })
 
   it('is kept without asking Redis, and ignores a preemption from then on', async (t) => {
