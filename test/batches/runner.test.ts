@@ -5,7 +5,7 @@ import type { Batch, BatchStore, ClaimedRange, LineResult } from '../../src/batc
 import type { BatchFiles } from '../../src/batches/files.ts'
 import { billedResults, openRunner, type RunnerParts } from '../../src/batches/runner.ts'
 import { byteBudget } from '../../src/shared/byte-budget.ts'
-import { ApiError } from '../../src/shared/errors.ts'
+import { ApiError, CallerLeft } from '../../src/shared/errors.ts'
 import { chatLine } from '../support/batch-lines.ts'
 import { handClock, turn } from '../support/hand-clock.ts'
 import { gate, within } from '../support/waiting.ts'
@@ -227,6 +227,19 @@ describe('a range of lines', () => {
     engine.open()
     await settled()
     assert.deepEqual(asked, ['claim one', 'release one'])
+  })
+
+  it('is released if one of its lines was left without a result', async (t) => {
+    const { asked, seen, runner } = stage(t, {
+      ranges: [rangeOf('one', 2)],
+      pipeline: async (_job, _caller, { requestId }) => {
+        seen.lines.push(requestId)
+        if (seen.lines.length === 1) throw new CallerLeft()
+      },
+    })
+    runner.wake()
+    await settled()
+    assert.deepEqual(asked, ['claim one', 'release one', 'claim one', 'end one'])
   })
 
   it('is renewed every second for ten, and stops when its batch is no longer in progress', async (t) => {

@@ -109,6 +109,16 @@ describe('the drafts of a month', () => {
     const [draft] = (await unsold.drafts({ month: november, after: undefined, limit: 1 })).drafts
     assert.match(draft?.obstacle ?? '', /needs a seller/)
   })
+
+  it('show the invoice before although notes have adjusted it since then', async (t) => {
+    const { books, all, use, drafts, invoicing } = await stage(t)
+    await use('acme', 5, october.from)
+    await invoicing.issue(all.get('acme')!, october)
+    books.now += 1000
+    await invoicing.creditAmount(all.get('acme')!, october, '1.00', 'Goodwill')
+    const [acme] = (await drafts()).drafts
+    assert.deepEqual(acme?.previous, { number: 'INV-000001', period: '2026-10', total: '5.50', state: 'due' })
+  })
 })
 
 describe('drafts that are issued together', () => {

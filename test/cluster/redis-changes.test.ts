@@ -8,7 +8,7 @@ import { handClock, turn } from '../support/hand-clock.ts'
 
 const versionsScript = script(luaBeside(new URL('../../src/cluster/changes/redis/', import.meta.url).href, 'versions'))
 /** Those that this replica follows. */
-const CHANGES = ['accounts', 'keys', 'prices', 'catalog', 'lanes'] as const
+const CHANGES = ['accounts', 'keys', 'prices', 'catalog', 'lanes', 'sessions', 'batches'] as const
 type Versions = Partial<Record<(typeof CHANGES)[number], string>>
 
 function stage(t: TestContext) {
@@ -48,7 +48,7 @@ describe('the change feed over a scripted Redis', () => {
   it('reloads everything once when a replica joins, except the catalog, which is a file', async (t) => {
     const { join, compare } = stage(t)
     join()
-    assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
+    assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes', 'sessions', 'batches'])
     assert.deepEqual(await compare({}), [])
     assert.deepEqual(await compare({ accounts: '1', catalog: '4' }), ['accounts', 'catalog'])
     assert.deepEqual(await compare({ accounts: '1', catalog: '4' }), [])
@@ -62,7 +62,7 @@ describe('the change feed over a scripted Redis', () => {
     heartbeat()
     assert.deepEqual(sent, [], 'Redis is not asked without a connection')
     join()
-    assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
+    assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes', 'sessions', 'batches'])
   })
 
   it('tries again with the next comparison if a reload failed', async (t) => {

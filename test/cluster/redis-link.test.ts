@@ -206,6 +206,23 @@ describe('the link of a replica to Redis', () => {
     assert.equal(log.filter((it) => it.startsWith('event lost')).length, 1)
   })
 
+  it('subscribes again when only its connection for messages was lost, whatever it had asked before', async (t) => {
+    const { link, redis, joined, heldHeartbeat: heldBeat, log, state, follower } = await stage(t)
+    await joined()
+    const heartbeat = await heldBeat()
+    state.life = ['epoch-1', 0, 7, 0]
+    const subscriptions = () => redis.received.filter(({ name }) => name === 'subscribe')
+    link.follow({ ...follower, joined() {}, lost: () => redis.reply(heartbeat, ['epoch-1', 0, 3, 0]) })
+    subscriptions()[0]?.socket.destroy()
+    await eventually('it has subscribed again', () => subscriptions().length === 2)
+    await eventually('it has joined again', () => link.replicas() === 7)
+    assert.equal(link.membership()?.incarnation, 2)
+    assert.deepEqual(
+      log.filter((it) => it.startsWith('joined')),
+      ['joined epoch-1 1', 'joined epoch-1 2'],
+    )
+  })
+
   it('never sends a command later that was called without a connection, or whose connection broke', async (t) => {
     const { link, redis, joined, log, state } = await stage(t)
     await assert.rejects(link.run(ours, ['early'], []))

@@ -167,7 +167,8 @@ export function openLink(options: LinkOptions): RedisLink {
       isDrainRequested: 0 | 1,
     ]
     const [epoch, quiet] = answer
-    if (attempt !== incarnation || isClosed) return
+    // An answer may arrive after the other connection was lost. The next join subscribes it again.
+    if (attempt !== incarnation || messages.status !== 'ready' || isClosed) return
     replicas = answer[2]
     prove(sentAtMs)
     if (answer[3] === 1) events.drainRequested()
