@@ -70,12 +70,6 @@ export default [
     why: 'One microsecond.',
   },
   {
-    file: 'src/cluster/redis/link.ts',
-    before: 'if (attempt !== incarnation || isClosed) return',
-    after: 'if (isClosed) return',
-    why: 'What an earlier connection did not answer is rejected when it ends.',
-  },
-  {
     file: 'src/config/config-file.ts',
     before: 'max_request_memory_bytes: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),',
     after: 'max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),',
