@@ -85,6 +85,27 @@ describe('weir serve --workers', () => {
     assert.equal(notes()[0], 'serve --worker 1/1')
   })
 
+  it('asks the first worker to reload on SIGHUP, and kills all of them with a second signal to stop', async (t) => {
+    const worker = `const place = process.argv.at(-1)
+      for (const name of ['SIGHUP', 'SIGTERM', 'SIGINT']) process.on(name, () => note(name + ' ' + place))
+      process.on('disconnect', () => (note('outlives it ' + place), process.exit(0)))
+      note('listens')
+      process.send({ kind: 'running' })`
+    const { start, notes } = stage(t, worker)
+    const primary = start('--workers', '2')
+    const over = once(primary, 'close')
+    await eventually('both run', () => notes().length === 2, 60_000)
+    primary.kill('SIGHUP')
+    await eventually('it is asked to reload', () => notes().length === 3, 60_000)
+    primary.kill('SIGTERM')
+    await eventually('both are asked to stop', () => notes().length === 5, 60_000)
+    primary.kill('SIGINT')
+    const [status] = (await over) as [number]
+    assert.equal(status, 1)
+    assert.equal(notes()[2], 'SIGHUP 1/2')
+    assert.deepEqual(notes().slice(3).toSorted(), ['SIGTERM 1/2', 'SIGTERM 2/2'])
+  })
+
   it('fails if its first worker ends before it runs', async (t) => {
     const { start, notes } = stage(t, 'process.exit(3)')
     await once(start('--workers', '2'), 'exit')

@@ -39,6 +39,8 @@ interface Plan {
   readonly note?: () => void
   readonly settle?: () => Promise<void>
   readonly isGone?: boolean
+  /** From 0 to 1. */
+  readonly chance?: number
   /** The caller does not read. */
   readonly isSlow?: boolean
 }
@@ -82,7 +84,7 @@ function stage(plan: Plan = {}) {
         return () => {}
       },
     },
-    random: () => 0.5,
+    random: () => plan.chance ?? 0.5,
     engineOf: () => ({
       usable: () => true,
       addresses: () => [],
@@ -171,7 +173,10 @@ function stage(plan: Plan = {}) {
     tier: plan.tier ?? 'default',
     endpoint: '/x',
     model: { id: 'a/b' },
-    deployment: { lane: 'a/b', limits: { maxWaitMs: 77, maxFlexWaitMs: 5000 } },
+    deployment: {
+      lane: 'a/b',
+      limits: { maxWaitMs: 77, maxFlexWaitMs: 5000, tokenBudget: 800, batch: { maxShare: 0.5 } },
+    },
     cost: 9,
     maxTokens: plan.maxTokens ?? 10,
     maxInputTokens: 1000,
@@ -265,6 +270,23 @@ describe('a request that enters a lane', () => {
     }
     const { run } = stage({ decision: { kind: 'queue_full' } })
     await assert.rejects(run(), { retryAfter: 5, param: 'model' })
+    const large = { decision: { kind: 'too_large' } } as const
+    await assert.rejects(stage(large).run(), { code: 'token_budget_exceeded', message: /more than the 800 that/ })
+    const shared = stage({ ...large, tier: 'flex' })
+    await assert.rejects(shared.run(), { code: 'token_budget_exceeded', message: /more than the 400 that/ })
+  })
+
+  it('may try again after two to eight seconds, by chance, if the queue of its tier is full', async () => {
+    for (const tier of ['default', 'flex'] as const) {
+      for (const [chance, retryAfter] of [
+        [0, 2],
+        [0.99, 8],
+      ] as const) {
+        await assert.rejects(stage({ tier, chance, decision: { kind: 'queue_full' } }).run(), { retryAfter })
+      }
+    }
+    const crowded = stage({ chance: 0, decision: { kind: 'workspace_queue_full' } })
+    await assert.rejects(crowded.run(), { retryAfter: 2 })
   })
 
   it('reserves more only if the price has changed meanwhile', async () => {
@@ -396,6 +418,17 @@ describe('a request that gives way to online requests', () => {
       rows.map(({ outcome, errorCode, amount }) => [outcome, errorCode, amount]),
       [['engine_failed', 'no_idle_capacity', 0n]],
     )
+  })
+
+  it('may wait for an engine to start for the rest of its maximum wait', async () => {
+    const first = preemptible()
+    const { run, waitsLeft, state } = stage({ tier: 'flex', engine: [first.call, () => ENDED], decisions: [admitted] })
+    const running = run()
+    await turn()
+    state.preempt()
+    first.abort()
+    await running
+    assert.deepEqual(waitsLeft, [5000 - 1000, 5000 - 1000 - 12.4])
   })
 
   it('costs nothing if its caller leaves while it waits again', async () => {

@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { openMetricsExport } from '../../src/operate/telemetry/metrics-export.ts'
 import { createMetrics, labels } from '../../src/operate/telemetry/metrics.ts'
 import { chatStage } from '../support/chat-stage.ts'
+import { turn } from '../support/hand-clock.ts'
 import { scriptedServer } from '../support/scripted-server.ts'
 
 interface Value {
@@ -10,6 +11,8 @@ interface Value {
   readonly value: { readonly stringValue: string }
 }
 interface Point {
+  readonly startTimeUnixNano: string
+  readonly timeUnixNano: string
   readonly attributes: readonly Value[]
   readonly asDouble?: number
   readonly count?: number
@@ -20,7 +23,11 @@ interface Point {
 interface Metric {
   readonly name: string
   readonly unit: string
-  readonly sum?: { readonly dataPoints: readonly Point[]; readonly isMonotonic: boolean }
+  readonly sum?: {
+    readonly dataPoints: readonly Point[]
+    readonly isMonotonic: boolean
+    readonly aggregationTemporality: number
+  }
   readonly gauge?: { readonly dataPoints: readonly Point[] }
   readonly histogram?: { readonly dataPoints: readonly Point[] }
 }
@@ -36,14 +43,15 @@ const objectOf = (values: readonly Value[]): Readonly<Record<string, string>> =>
 
 async function collector(t: TestContext) {
   const server = await scriptedServer(t, () => ({}))
-  const latest = (): readonly Metric[] => {
-    const { path, body } = server.asked.at(-1)!
-    assert.equal(path, '/v1/metrics')
-    return (body as Body).resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((it) => it.metrics))
-  }
+  const all = () =>
+    server.asked.map(({ path, body }): readonly Metric[] => {
+      assert.equal(path, '/v1/metrics')
+      return (body as Body).resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((it) => it.metrics))
+    })
+  const latest = () => all().at(-1)!
   const resources = () =>
     server.asked.map(({ body }) => objectOf((body as Body).resourceMetrics[0]!.resource.attributes))
-  return { url: server.url, asked: server.asked, latest, resources }
+  return { url: server.url, asked: server.asked, all, latest, resources }
 }
 
 describe('metrics by OTLP', () => {
@@ -99,20 +107,84 @@ describe('metrics by OTLP', () => {
     assert.deepEqual([point?.bucketCounts, point?.count, point?.sum], [[1, 1, 1], 3, 11.5])
   })
 
-  it('are sent at each interval, and a collector that is away delays no stop', async (t) => {
+  it('are sent at each interval', async (t) => {
     const collected = await collector(t)
     const read = async () => createMetrics().read()
     const given = { version: '1', instance: 'one', read }
-    const arrived = new Promise<void>((resolve) => {
-      const sending = openMetricsExport(
-        { url: `${collected.url}/v1/metrics`, intervalMs: 20 },
-        { ...given, failed: assert.fail, read: async () => (collected.asked.length >= 2 ? (resolve(), []) : []) },
+    const arrived = Promise.withResolvers<void>()
+    const sending = openMetricsExport(
+      { url: `${collected.url}/v1/metrics`, intervalMs: 20 },
+      { ...given, failed: assert.fail, read: async () => (collected.asked.length >= 2 ? (arrived.resolve(), []) : []) },
+    )
+    await arrived.promise
+    await sending.close()
+  })
+
+  it('are sums since the start of the process', async (t) => {
+    const collected = await collector(t)
+    const metrics = createMetrics()
+    const rejections = metrics.counter('weir_rejections_total')
+    const startedAt = Date.now()
+    let laterMs = 0
+    t.mock.method(Date, 'now', () => startedAt + laterMs)
+    const twice = Promise.withResolvers<void>()
+    const sending = openMetricsExport(
+      { url: `${collected.url}/v1/metrics`, intervalMs: 20 },
+      {
+        version: '1',
+        instance: 'one',
+        async read() {
+          laterMs += 30_000
+          rejections.add('', 1)
+          if (laterMs === 60_000) twice.resolve()
+          return metrics.read()
+        },
+        failed: assert.fail,
+      },
+    )
+    await twice.promise
+    await sending.close()
+    const points = collected.all().map(([metric]) => {
+      const [point] = metric!.sum!.dataPoints
+      const times = [point!.startTimeUnixNano, point!.timeUnixNano].map(
+        (it) => Math.round(Number(it) / 1e6) - startedAt,
       )
-      t.after(() => sending.close())
+      return [metric!.sum!.aggregationTemporality, ...times, point!.asDouble]
     })
-    await arrived
+    const CUMULATIVE = 2
+    assert.deepEqual(points.slice(0, 2), [
+      [CUMULATIVE, 0, 30_000, 1],
+      [CUMULATIVE, 0, 60_000, 2],
+    ])
+  })
+
+  it('that a collector refuses are reported once a minute', async (t) => {
+    const refusing = await scriptedServer(t, (_request, response) => void response.writeHead(400).end())
+    let nowMs = performance.now()
+    t.mock.method(performance, 'now', () => nowMs)
     const failures: string[] = []
-    const parts = { ...given, failed: (reason: string) => void failures.push(reason) }
-    await openMetricsExport({ url: 'http://127.0.0.1:9/v1/metrics', intervalMs: 60_000 }, parts).close()
+    let reported = Promise.withResolvers<void>()
+    const sending = openMetricsExport(
+      { url: `${refusing.url}/v1/metrics`, intervalMs: 20 },
+      {
+        version: '1',
+        instance: 'one',
+        read: async () => [],
+        failed(reason) {
+          failures.push(reason)
+          reported.resolve()
+        },
+      },
+    )
+    await reported.promise
+    const sent = refusing.asked.length
+    nowMs += 59_999
+    while (refusing.asked.length < sent + 3) await turn()
+    assert.equal(failures.length, 1)
+    reported = Promise.withResolvers()
+    nowMs += 1
+    await reported.promise
+    await sending.close()
+    assert.equal(failures.length, 2)
   })
 })

@@ -99,11 +99,14 @@ describe('a call of an engine on demand', () => {
 
   it('keeps its deadline, and its caller may leave, while it waits again', async (t) => {
     const late = stage(t)
-    late.clock.advance(MAX_WAIT_MS - 1)
+    late.clock.advance(MAX_WAIT_MS - 2)
     late.ready()
     late.clock.advance(10 * MAX_WAIT_MS)
     await late.ends(unreachable)
     assert.equal(late.end(), undefined, 'time with the engine is no wait')
+    late.clock.advance(1)
+    await turn()
+    assert.equal(late.end(), undefined, 'its wait began when it arrived')
     late.clock.advance(1)
     await turn()
     assert.deepEqual([codeOf(late.end()), late.waiting()], ['model_overloaded', 0])
