@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { chatLine } from '../support/batch-lines.ts'
 import { reached, sdkOf, submit } from '../support/batches.ts'
+import { heldBytes, nothingIsHeld } from '../support/held-bytes.ts'
 import { sharedStage } from '../support/shared-stage.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
@@ -55,6 +56,20 @@ describe('the progress of a batch', () => {
     assert.ok(total > 0n)
     assert.equal(BigInt(Math.round(Number(ended.amount) * 1e12)), total)
     assert.ok(Number(running.amount) < Number(ended.amount))
+  })
+
+  it('counts the memory of its lines with that of requests', async (t) => {
+    const { weir, engine } = await sharedStage(t)
+    const client = sdkOf(weir)
+    const held = gate()
+    engine.script = { hold: { afterTokens: 0, until: held.opened } }
+    await nothingIsHeld(weir)
+    const { id } = await submit(client, [chatLine('held')])
+    await engine.arrived(1)
+    assert.ok((await heldBytes(weir)) > 0)
+    held.open()
+    await reached(client, id, 'completed')
+    await nothingIsHeld(weir)
   })
 
   it('lists the lines of a cancelled batch that were not run as failures of their own kind', async (t) => {

@@ -116,6 +116,17 @@ describe('a sender', () => {
     await sender.close()
   })
 
+  it('ends without a failure of its own if the database fails meanwhile', async (t) => {
+    const { sender, outbox, news, delivery } = sending(t)
+    await turn()
+    t.mock.method(outbox, 'finish', () => Promise.reject(new Error('away')))
+    const closing = sender.close()
+    delivery.resolve()
+    await closing
+    await turn()
+    assert.deepEqual(news.slice(1), ['away'])
+  })
+
   for (const [attempts, isFinal, state, pause] of [
     [1, false, 'queued', 1000],
     [2, false, 'queued', 2000],

@@ -36,6 +36,10 @@ interface Plan {
   readonly tier?: Job['tier']
   readonly heldInputTokens?: number
   readonly maxTokens?: number
+  /** Of an audio file, from which the input tokens are not known. */
+  readonly audioMs?: number
+  /** The limit has no room for more than is reserved. */
+  readonly isAtLimit?: boolean
   readonly note?: () => void
   readonly settle?: () => Promise<void>
   readonly isGone?: boolean
@@ -119,7 +123,10 @@ function stage(plan: Plan = {}) {
       async hold(_workspace, most) {
         log.push(`hold ${most}`)
         return {
-          raise: async (amount) => void log.push(`raise ${amount}`),
+          async raise(amount) {
+            log.push(`raise ${amount}`)
+            if (plan.isAtLimit) throw new Error('the limit is reached')
+          },
           settle: (amount, at) => void log.push(`spend ${amount} ${at ?? 'now'}`),
         }
       },
@@ -181,7 +188,8 @@ function stage(plan: Plan = {}) {
     maxTokens: plan.maxTokens ?? 10,
     maxInputTokens: 1000,
     heldInputTokens: plan.heldInputTokens ?? 100,
-    likelyInputTokens: 7,
+    likelyInputTokens: plan.audioMs === undefined ? 7 : 0,
+    media: plan.audioMs === undefined ? undefined : { images: 0, audioMs: plan.audioMs },
     calls: plan.calls ?? [call],
     answer: plan.answer ?? plain,
     ...plan.job,
@@ -346,10 +354,12 @@ describe('a request that gives way to online requests', () => {
 
   it('is aborted, keeps its place until the engine is done, and runs again with one row', async () => {
     const first = preemptible()
+    let notes = 0
     const { run, log, rows, waits, waitsLeft, state } = stage({
       tier: 'batch',
       engine: [first.call, () => ENDED],
       prices: [1, 1, 2],
+      note: () => void notes++,
     })
     const running = run()
     await turn()
@@ -362,6 +372,7 @@ describe('a request that gives way to online requests', () => {
     assert.deepEqual([row.outcome, row.priceVersion, row.queueWaitMs], ['completed', 1, 24])
     assert.deepEqual(waits, [false, true, false])
     assert.deepEqual(waitsLeft, [Infinity, Infinity])
+    assert.equal(notes, 1)
   })
 
   it('that had its whole stream when it was aborted waits again only when its engine call has ended', async () => {
@@ -687,6 +698,29 @@ describe('a whole answer', () => {
     await assert.rejects(stopped.run(), CallerLeft)
     const { outcome, httpStatus, inputTokens, outputTokens, estimated } = stopped.rows[0] ?? assert.fail()
     assert.deepEqual([outcome, httpStatus, inputTokens, outputTokens, estimated], ['caller_left', 499, 7, 0, true])
+    const audio = stage({
+      audioMs: 1500,
+      engine: [
+        () => {
+          audio.state.isGone = true
+          return { kind: 'aborted' }
+        },
+      ],
+    })
+    await assert.rejects(audio.run(), CallerLeft)
+    const heard = audio.rows[0] ?? assert.fail()
+    assert.deepEqual([heard.inputTokens, heard.audioMs, heard.estimated], [0, 1500, false])
+    const repeated = stage({
+      calls: [call, { ...call, repeatsInput: true }],
+      engine: [
+        () => {
+          repeated.state.isGone = true
+          return { kind: 'aborted' }
+        },
+      ],
+    })
+    await assert.rejects(repeated.run(), CallerLeft)
+    assert.equal(repeated.rows[0]?.inputTokens, 7, 'the whole input has been sent, once')
     const cut = stage({
       engine: [
         () => {
@@ -713,6 +747,13 @@ describe('a whole answer', () => {
     const { run, past } = stage({ maxTokens: 1 })
     const row = await run()
     assert.deepEqual([row.outputTokens, row.estimated, past.length], [1, true, 1])
+  })
+
+  it('with more input than is reserved is billed up to the reservation if the limit has no room, and marked', async () => {
+    const { run, past, log } = stage({ heldInputTokens: 3, isAtLimit: true })
+    const row = await run()
+    assert.deepEqual([row.inputTokens, row.outputTokens, row.estimated, past], [3, 2, true, [row]])
+    assert.ok(log.includes('spend 19 5000500'))
   })
 
   it('with more input than is reserved has its reservation raised, and one with as much has not', async () => {
