@@ -141,12 +141,18 @@ describe('the progress of downloads', () => {
   })
 
   it('has failed with what it had, until it goes on', () => {
-    const downloads = downloadList(() => 0)
+    let now = 0
+    const downloads = downloadList(() => now)
     downloads.failed('a', 'no route')
     const failed = { model: 'a', receivedBytes: 0, totalBytes: undefined, bytesPerSecond: 0, problem: 'no route' }
     assert.deepEqual(downloads.list(), [failed])
     downloads.progress(progress('a', 10))
     assert.deepEqual(downloads.list(), [{ ...failed, receivedBytes: 10, totalBytes: 1000, problem: undefined }])
+    now = 1000
+    downloads.progress(progress('a', 30))
+    assert.equal(downloads.list()[0]?.bytesPerSecond, 20)
+    downloads.failed('a', 'no route')
+    assert.deepEqual(downloads.list(), [{ ...failed, receivedBytes: 30, totalBytes: 1000 }])
   })
 
   it('ends with the download', () => {

@@ -130,8 +130,11 @@ describe('the supervisor', () => {
       await crash(pid, 'SIGABRT')
       t.mock.timers.tick(1000)
     }
+    const [other] = processesNaming(await within(START_MS_MAX, 'the host starts', supervisor.socket('llama')))
+    const ofOther = readFileSync(`/proc/${other}/cmdline`, 'utf8').split('\0')
     await supervisor.stop()
     assert.deepEqual(withoutGpu, [false, false, true])
+    assert.ok(ofOther.includes('--runtime=llama') && !ofOther.includes('--no-gpu'), 'the other runtime keeps it')
     assert.ok(lines.includes('engine host ended (SIGABRT); can start again in 500 ms, without the GPU'))
   })
 
