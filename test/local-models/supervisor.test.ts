@@ -118,6 +118,20 @@ describe('the supervisor', () => {
     assert.equal(crashes(), before)
   })
 
+  it(
+    'gives a request no host that is dead, although it has not been told yet',
+    { skip: process.platform !== 'linux' },
+    async (t) => {
+      const supervisor = supervise(t)
+      const pid = await startedHost(supervisor)
+      const stateOf = (stat: string): string => stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3)
+      process.kill(pid, 'SIGKILL')
+      // No event is handled meanwhile.
+      for (let state = ''; state !== 'Z';) state = stateOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+      assert.notEqual(await startedHost(supervisor), pid)
+    },
+  )
+
   it('stops using the GPU once a host has aborted twice in a row', async (t) => {
     const killed = 'engine host ended (SIGKILL); can start again in 500 ms'
     assert.ok(lines.includes(killed), 'being killed says nothing about the GPU')
