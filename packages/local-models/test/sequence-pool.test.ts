@@ -118,4 +118,20 @@ describe('the sequences of a context', () => {
     pool.release(again.sequence)
     assert.equal((await pool.acquire(tokens(1, 2, 3, 4), false, never)).cachedTokens, 0)
   })
+
+  it('keep what they remember if a prompt shares no more than a tenth of itself with it', async () => {
+    for (const [shared, isLatest] of [
+      [1, false],
+      [2, true],
+    ] as const) {
+      const pool = sequencePool(context(2))
+      const [longAgo, latest] = await Promise.all([tokens(9), tokens(8)].map((it) => pool.acquire(it, false, never)))
+      evaluated(latest!.sequence, tokens(1, 2, 3))
+      pool.release(longAgo!.sequence)
+      pool.release(latest!.sequence)
+      const prompt = tokens(...[1, 2].slice(0, shared), ...Array.from({ length: 10 - shared }, () => 7))
+      const { sequence } = await pool.acquire(prompt, true, never)
+      assert.equal(sequence === latest!.sequence, isLatest)
+    }
+  })
 })
