@@ -130,6 +130,30 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       assert.equal((await other.claimDelivery(hook, at + 500, at + 600))?.attempts, 1)
     })
 
+    it('a delivery that was sent waits anew once it is replayed, without a trace of being sent', async () => {
+      await store.addEvents([downloaded('replayed')])
+      const [eventId = ''] = await dispatched('replayed')
+      const id = deliveryId(eventId, 'replayed')
+      const claimed = await store.claimDelivery({ name: 'replayed', url: 'http://a' }, at, at + 100)
+      await store.finishDelivery(claimed!, sent)
+      assert.partialDeepStrictEqual(await other.delivery(id), { state: 'sent', sentAt: at + 5 })
+      assert.equal(await other.oldestUndelivered(['replayed']), undefined)
+      assert.equal(await store.replayDelivery(id, at + 500), true)
+      const anew = { state: 'queued', attempts: 0, nextAttemptAt: at + 500, sentAt: null, lastError: null }
+      assert.partialDeepStrictEqual(await other.delivery(id), anew)
+    })
+
+    it('deliveries are claimed in the order in which they are due', async () => {
+      await store.addEvents([downloaded('due'), downloaded('due later')])
+      await dispatched('due')
+      const place = { name: 'due', url: 'http://a' }
+      const first = await store.claimDelivery(place, at, at + 10)
+      await store.finishDelivery(first!, { ...sent, state: 'queued', sentAt: null, nextAttemptAt: at + 50 })
+      const second = await other.claimDelivery(place, at + 60, at + 70)
+      assert.notEqual(second?.id, first?.id)
+      assert.equal((await store.claimDelivery(place, at + 60, at + 70))?.id, first?.id)
+    })
+
     it('the watch is leased by one of many processes that ask at once, and again after its end', async () => {
       for (const now of [at, at + 30_000]) {
         const owners = Array.from({ length: 20 }, (_, index) => `${now} ${index}`)
