@@ -189,6 +189,30 @@ describe('the steps of batches', () => {
     }
   })
 
+  it('add every range of a long file, a hundred at a time', async (t) => {
+    const file = Buffer.from(Array.from({ length: 101 }, (_, index) => JSON.stringify(chatLine(index))).join('\n'))
+    const begun = Promise.withResolvers<number>()
+    const { seen, toClaim, batches, ring } = stage(
+      { beginBatch: async (_batch, lines) => (begun.resolve(lines), true) },
+      {
+        files: { place: 'here', file: async () => ({}), read: async () => Readable.from([file]) } as never,
+        maxLines: 101,
+        maxInFlight: 4,
+      },
+    )
+    t.after(() => batches.close())
+    toClaim.push(batchOf('new', { state: 'validating' }))
+    await ring(0)
+    assert.equal(await within(10_000, 'the batch begins', begun.promise), 101)
+    assert.deepEqual(
+      seen.ranges.map((ranges) => [ranges.length, ranges[0]?.firstLine, ranges.at(-1)?.byteEnd]),
+      [
+        [100, 1, seen.ranges[1]?.[0]?.byteStart],
+        [1, 101, file.length],
+      ],
+    )
+  })
+
   it('leave a batch alone that was cancelled while it was checked', async (t) => {
     const { seen, toClaim, batches, ring } = stage({ beginBatch: async () => false, renewBatch: async () => false })
     t.after(() => batches.close())

@@ -179,6 +179,20 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       assert.equal(new Set(found.flat().map(({ body }) => body)).size, 1)
     })
 
+    it('an event that was dispatched keeps its body, and has further deliveries with it', async () => {
+      await store.addEvents([downloaded('once')])
+      const [event] = await store.eventsToDispatch(1)
+      const id = event?.id ?? assert.fail()
+      await store.dispatchEvents([{ id, body: 'first', endpoints: ['once'] }], at)
+      await other.dispatchEvents([{ id, body: 'second', endpoints: ['once', 'twice'] }], at + 1)
+      for (const [endpoint, createdAt] of [
+        ['once', at],
+        ['twice', at + 1],
+      ] as const) {
+        assert.partialDeepStrictEqual(await store.delivery(deliveryId(id, endpoint)), { body: 'first', createdAt })
+      }
+    })
+
     it('a disabled endpoint gets nothing until it is enabled, or has another address', async () => {
       await store.addEvents([downloaded('e')])
       await dispatched('gone')
