@@ -134,4 +134,32 @@ describe('the newest requests of one model', () => {
     assert.deepEqual(await page([[9, 5000]], 9), [1, undefined])
     assert.deepEqual(await page([[9, 5001]], 9), [2, undefined], 'one of them finds where the search ends')
   })
+
+  /** A page of two, if an hour has these rows of the model. */
+  async function pageOf(found: readonly string[], times = { from: 0, to: 1000 * HOUR_MS }) {
+    const read: Statement[] = []
+    const database = {
+      async transact({ statements }: { readonly statements: readonly Statement[] }) {
+        if (statements[0]?.sql.includes('usage_hours')) return [[{ hour: 9 * HOUR_MS, row_count: found.length }]]
+        read.push(...statements)
+        return [found.map((id, index) => ({ request_id: id, settled_at: 9 * HOUR_MS + 9 - index }))]
+      },
+    } as unknown as Database
+    const { rows, next } = await recentRequests(database, { workspaceId: 'ws', model: 'a/b', ...times, limit: 2 })
+    return { ids: rows.map(({ requestId }) => requestId), next: next?.requestId, searches: read }
+  }
+
+  it('end with the page that has the last of them, also if it is full', async () => {
+    assert.partialDeepStrictEqual(await pageOf(['c', 'b']), { ids: ['c', 'b'], next: undefined })
+    assert.partialDeepStrictEqual(await pageOf(['c', 'b', 'a']), { ids: ['c', 'b'], next: 'b' })
+  })
+
+  it('are searched in the part of an hour that is asked for', async () => {
+    const period = async (from: number, to: number) => {
+      const { searches } = await pageOf(['a'], { from: from * HOUR_MS, to: to * HOUR_MS })
+      return searches.map(({ runs: [values] }) => values?.slice(1, 3).map((at) => Number(at) / HOUR_MS))
+    }
+    assert.deepEqual(await period(9.25, 9.75), [[9.25, 9.75]])
+    assert.deepEqual(await period(8, 11), [[9, 10]])
+  })
 })
