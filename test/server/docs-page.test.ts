@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { Type } from 'typebox'
 import { docsPage } from '../../src/server/docs/docs-page.ts'
+import { documentationRoutes } from '../../src/server/docs/documentation.ts'
 import { originOf } from '../../src/server/docs/origin.ts'
 import type { ApiDescription } from '../../src/server/openapi.ts'
 import type { Operation, Route } from '../../src/server/route.ts'
+import { ask } from '../support/route-answer.ts'
 
 const api: ApiDescription = {
   title: '<b>title</b>',
@@ -28,6 +30,17 @@ function pageOf(path: string, changes: Partial<Operation>, access: Route['access
 }
 
 describe('the docs page', () => {
+  it('is kept by its reader only, and its files only under the version that they have', async () => {
+    const routes = documentationRoutes(api, [])
+    const keptFor = async (path: string): Promise<unknown> =>
+      (await ask(routes, `GET ${path}`)).headers['Cache-Control']
+    assert.equal(await keptFor('/docs'), 'private, no-cache')
+    const { text } = await ask(routes, 'GET /docs')
+    const style = /"(\/docs\/docs\.css\?v=\w+)"/.exec(text)?.[1] ?? assert.fail('no style')
+    assert.equal(await keptFor(style), 'public, max-age=31536000, immutable')
+    for (const other of [`${style}0`, '/docs/docs.css']) assert.equal(await keptFor(other), 'no-cache', other)
+  })
+
   it('shows the descriptions of routes as text, never as HTML', () => {
     const evil = '<script>alert("&")</script>'
     const fields = Type.Object({ [evil]: Type.String({ description: evil, example: evil }) })
