@@ -37,6 +37,23 @@ describe('a caller that disconnects', () => {
   })
 })
 
+it('a caller has its time to read an answer, and once it has the answer, its connection stays', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const cuts = ['answer is read', 'answer is not read'].map((what) => {
+    let cuts = 0
+    const exchange = looseExchange('GET', { writableLength: 10 }, { stallMs: 1000, cut: () => void cuts++ })
+    exchange.sendJson('{}')
+    t.mock.timers.tick(999)
+    if (what === 'answer is read') exchange.sent()
+    t.mock.timers.tick(1)
+    return [what, cuts]
+  })
+  assert.deepEqual(cuts, [
+    ['answer is read', 0],
+    ['answer is not read', 1],
+  ])
+})
+
 describe('an exchange that is over, or whose caller has left', () => {
   for (const [what, end] of [
     ['answered', (exchange: Exchange) => exchange.sendJson('{}')],
