@@ -221,6 +221,9 @@ describe('the socket for commands', () => {
       await service.stop()
     }
     assert.ok(!existsSync(elsewhere))
+    const usual = join(dataDir, 'weir.sock')
+    await leaveSocket(usual)
+    assert.equal((await run(t, dataDir)).socket, usual, 'also without a note')
   })
 
   it('removes only the socket if the note of a killed service names a place with other files', (t) => {

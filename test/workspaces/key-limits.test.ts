@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../../src/shared/errors.ts'
-import { amountIn, checkLimits, limitedEndpoints, rulesOf, widerThan } from '../../src/workspaces/keys/key-limits.ts'
+import {
+  amountIn,
+  checkLimits,
+  limitedEndpoints,
+  requireModels,
+  rulesOf,
+  widerThan,
+} from '../../src/workspaces/keys/key-limits.ts'
 import type { GivenLimits } from '../../src/workspaces/keys/key-store.ts'
 import type { KeyLimits, KeyRules } from '../../src/workspaces/workspace.ts'
 import { publicRoutes, type PublicRouteParts } from '../../src/server/api/public-routes.ts'
@@ -89,6 +96,7 @@ describe('limits of a key that are not valid', () => {
     for (const list of [[], Array.from({ length: 101 }, () => 'x'), [''], [' '], ['x'.repeat(257)]]) {
       assert.equal(refused({ allowedModels: list }), 'allowed_models')
     }
+    assert.equal(refused({ allowedModels: ['x'.repeat(256)] }), undefined)
     for (const list of [[], ['/models'], ['/rerank', 'rerank']]) {
       assert.equal(refused({ allowedEndpoints: list }), 'allowed_endpoints')
     }
@@ -145,6 +153,48 @@ describe('a key that another key manages', () => {
     for (const outside of [null, ['10.0.0.0/7'], ['11.0.0.0'], ['10.0.0.1', '::1'], ['2001:db8::/31']]) {
       assert.equal(wider(outside), 'allowed_addresses', String(outside))
     }
+  })
+
+  it('may do less in every other field, and in none more', () => {
+    const most = {
+      ...noLimits,
+      manageKeys: false,
+      expiresAt: 9000,
+      requestsPerMinute: 60,
+      tokensPerMinute: 500,
+      spendPerDay: 10n,
+      spendPerMonth: 100n,
+      allowedModels: ['a/b', 'c/d'],
+      allowedEndpoints: ['/chat/completions', '/embeddings'],
+    }
+    assert.equal(widerThan(most, most), undefined)
+    const less = { expiresAt: 8999, requestsPerMinute: 59, tokensPerMinute: 1, spendPerDay: 0n, spendPerMonth: 99n }
+    assert.equal(
+      widerThan({ ...most, ...less, allowedModels: ['c/d'], allowedEndpoints: ['/embeddings'] }, most),
+      undefined,
+    )
+    assert.equal(widerThan({ ...most, manageKeys: false }, { ...most, manageKeys: true }), undefined)
+    for (const [field, ...wider] of [
+      ['manage_keys', { manageKeys: true }],
+      ['expires_at', { expiresAt: 9001 }, { expiresAt: null }],
+      ['requests_per_minute', { requestsPerMinute: 61 }, { requestsPerMinute: null }],
+      ['tokens_per_minute', { tokensPerMinute: 501 }, { tokensPerMinute: null }],
+      ['spend_per_day', { spendPerDay: 11n }, { spendPerDay: null }],
+      ['spend_per_month', { spendPerMonth: 101n }, { spendPerMonth: null }],
+      ['allowed_models', { allowedModels: ['a/b', 'e/f'] }, { allowedModels: null }],
+      ['allowed_endpoints', { allowedEndpoints: ['/rerank'] }, { allowedEndpoints: null }],
+    ] as const) {
+      for (const change of wider) assert.equal(widerThan({ ...most, ...change }, most), field)
+    }
+  })
+
+  it('may be limited to the models that its workspace sees, and to no others', () => {
+    const models = [
+      { id: 'a/open', aliases: ['open'] },
+      { id: 'a/own', aliases: [], visibleTo: ['acme'] },
+    ]
+    requireModels({ allowedModels: ['open', 'a/own'] }, models, 'acme')
+    assert.throws(() => requireModels({ allowedModels: ['a/own'] }, models, 'other'), { param: 'allowed_models' })
   })
 
   it('may spend at most a million dollars', () => {

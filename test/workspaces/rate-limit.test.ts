@@ -11,6 +11,8 @@ import {
   type RateLimiter,
   type RateSubject,
   memoryRateLimiter,
+  knownAddresses,
+  tighter,
 } from '../../src/workspaces/rate-limits/rate-limit.ts'
 
 fc.configureGlobal({ seed: 1 })
@@ -124,6 +126,47 @@ describe('the rate limiter in memory', () => {
     clock.move(1)
     assert.equal(await remaining(limiter, one, 1), 1)
     assert.equal(await accepted(limiter, one, 1), true)
+  })
+
+  it('[R1] refuses a request while no token is left, of the workspace or the key, unless it takes none', async () => {
+    let now = 0
+    const limiter = memoryRateLimiter({ now: () => now, monotonic: () => now })
+    const subject = { kind: 'workspace', id: 'w' } as const
+    const take = (id: string, limit: number, isChecked = true) =>
+      limiter.take(subject, 100, undefined, { limit: 10, key: { id, limit }, isChecked })
+    await (await take('k', 4)).tokens?.spend(4)
+    assert.deepEqual((await take('k', 4)).full, { unit: 'tokens', isOfKey: true, limit: 4 })
+    assert.equal((await take('k', 4, false)).full, undefined)
+    const other = await take('other', 50)
+    assert.equal(other.full, undefined)
+    await other.tokens?.spend(6)
+    assert.deepEqual((await take('other', 50)).full, { unit: 'tokens', isOfKey: false, limit: 10 })
+    now += WINDOW_MS
+    const next = await take('k', 4)
+    assert.equal(next.full, undefined)
+    await next.tokens?.spend(3)
+    assert.equal((await take('k', 4)).full, undefined, 'tokens of an earlier minute do not count')
+  })
+
+  it('[R2] reports the allowance with less left, and of two with as much left that of the lower limit', () => {
+    const of = (limit: number, remaining: number) => ({ limit, remaining, resetAt: 60 })
+    for (const [one, other, shown] of [
+      [of(9, 3), of(5, 4), of(9, 3)],
+      [of(9, 4), of(5, 3), of(5, 3)],
+      [of(9, 3), of(5, 3), of(5, 3)],
+      [of(5, 3), of(9, 3), of(5, 3)],
+    ] as const) {
+      assert.deepEqual(tighter(one, other), shown)
+    }
+  })
+
+  it('[R1] gives an address that it knows its own count, however many there are', () => {
+    const addresses = knownAddresses(2)
+    assert.deepEqual(
+      ['a', 'b', 'c', 'a', 'b'].map((it) => addresses.place(it, 1)),
+      ['a', 'b', '*', 'a', 'b'],
+    )
+    assert.equal(addresses.place('c', 2), 'c')
   })
 
   it('[R1] reads an allowance without counting a request', async () => {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Accounts } from '../../src/workspaces/accounts.ts'
+import type { SpendLimit } from '../../src/workspaces/workspace.ts'
 import { changeWorkspace, type WorkspaceChange } from '../../src/workspaces/workspace-change.ts'
 
 /** Accounts with one workspace, which only record the requested changes. */
-function stage() {
+function stage(spendLimit: SpendLimit | null = null) {
   const changes: unknown[][] = []
   const noted =
     (what: string) =>
@@ -12,6 +13,7 @@ function stage() {
       void changes.push([what, ...args])
   const accounts = {
     workspace: () => ({
+      spendLimit,
       buyer: { name: 'Ann', abn: '51824753556', address: 'Sydney', purchaseOrder: 'PO 7', email: null },
     }),
     setRequestsPerMinute: noted('rate'),
@@ -37,6 +39,24 @@ describe('a change of a workspace', () => {
       assert.deepEqual(changes, [])
     })
   }
+
+  it('sets the amount and the kind of a spend limit independently; a new one is hard', async () => {
+    const soft = { amount: 10n ** 12n, isSoft: true }
+    for (const [before, asked, after] of [
+      [null, { spend_limit: '2.00' }, { amount: 2n * 10n ** 12n, isSoft: false }],
+      [null, { spend_limit: '2.00', spend_limit_kind: 'soft' }, { amount: 2n * 10n ** 12n, isSoft: true }],
+      [soft, { spend_limit: '2.00' }, { amount: 2n * 10n ** 12n, isSoft: true }],
+      [soft, { spend_limit_kind: 'hard' }, { ...soft, isSoft: false }],
+      [soft, { spend_limit: null }, null],
+    ] as const) {
+      const { changes, change } = stage(before)
+      await change(asked)
+      assert.deepEqual(changes, [['limit', 'w', after]])
+    }
+    const { changes, change } = stage()
+    await assert.rejects(change({ spend_limit_kind: 'soft' }), { param: 'spend_limit_kind' })
+    assert.deepEqual(changes, [])
+  })
 
   it('keeps what is missing, and clears what is null', async () => {
     const { changes, change } = stage()
