@@ -118,8 +118,8 @@ describe('a sender', () => {
 
   it('ends without a failure of its own if the database fails meanwhile', async (t) => {
     const { sender, outbox, news, delivery } = sending(t)
-    await turn()
     t.mock.method(outbox, 'finish', () => Promise.reject(new Error('away')))
+    await turn()
     const closing = sender.close()
     delivery.resolve()
     await closing

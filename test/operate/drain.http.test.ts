@@ -3,7 +3,8 @@ import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { listen, type Application } from '../../src/server/server.ts'
-import { chatStage } from '../support/chat-stage.ts'
+import { chatStage, stageConfig } from '../support/chat-stage.ts'
+import { commandLine } from '../support/command-line.ts'
 import { rawClient } from '../support/raw-client.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
 import { turn } from '../support/hand-clock.ts'
@@ -190,5 +191,18 @@ describe('a service that stops', () => {
     await within(60_000, 'the operator’s request is cut off', stopped)
     assert.ok(operator.isClosed || operator.received.includes('Connection: close'))
     operator.leave()
+  })
+
+  it('cuts off requests of callers after the drain limit that is in force by then', async (t) => {
+    const server = { port: 0, admin_port: 0 }
+    const { weir, engine } = await chatStage(t, {
+      script: { hold: { afterTokens: 1, until: gate().opened } },
+      config: { server: { ...server, drain_ms: 600_000 } },
+    })
+    const answer = await weir.chat({ stream: true })
+    weir.writeConfig(stageConfig([engine.url], { config: { server: { ...server, drain_ms: 0 } } }))
+    assert.equal((await commandLine(['reload', '--data', weir.dataDir])).stdout, 'Reloaded: 1 model.\n')
+    await within(60_000, 'the answer is cut off', weir.service.stop())
+    await assert.rejects(answer.text())
   })
 })
