@@ -215,6 +215,12 @@ describe('model files', () => {
     assert.deepEqual(asked, ['GET Bearer hf_x', 'HEAD Bearer hf_x', 'GET Bearer hf_x'])
   })
 
+  it('without an order have none when it is taken back, either', () => {
+    const files = modelFiles(directory, { models: [model([])], environment: process.env })
+    files.setOrder('test/model', undefined)
+    assert.equal(files.orderOf('test/model'), undefined)
+  })
+
   it('leave nothing behind when the hash is wrong', async (t) => {
     const server = await serve(t, { [hubPath('big')]: { content } })
     const wanted = model([{ sha256: '0'.repeat(64), sources: [hub('big')] }])

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -189,6 +189,11 @@ describe('the runtime of local models', () => {
     assert.deepEqual(readdirSync(join(installation, 'packages/local-models/.fetching')), ['lock'])
     await files.pull()
     assert.equal(registry.requests.length, 2)
+  })
+
+  it('is there if the installation has no lock file: its packager has chosen what it contains', () => {
+    rmSync(join(installation, 'package-lock.json'))
+    assert.equal(runtime().stateOf(), 'present')
   })
 
   it('is found if npm has installed it with the gateway', () => {

@@ -12,6 +12,12 @@ const reader =
   (offset, length) =>
     bytes.subarray(offset, offset + length)
 
+/** The bit follows the 14 bits of the height. */
+function transparent(lossless: Buffer): Buffer {
+  lossless[24]! |= 0x10
+  return lossless
+}
+
 describe('the header of an image', () => {
   const size = { width: 640, height: 480 }
   const samples: readonly [name: string, bytes: Buffer, type: string][] = [
@@ -23,6 +29,7 @@ describe('the header of an image', () => {
     ['gif whose screen is larger', gif({ screen: size }), 'image/gif'],
     ['lossy webp', webp(size), 'image/webp'],
     ['lossless webp', webp(size, 'VP8L'), 'image/webp'],
+    ['lossless webp with transparency', transparent(webp(size, 'VP8L')), 'image/webp'],
     ['extended webp', webp(size, 'VP8X'), 'image/webp'],
   ]
   for (const [name, bytes, type] of samples) {
