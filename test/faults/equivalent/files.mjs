@@ -31,4 +31,10 @@ export default [
     after: 'expired.unshift(name)',
     why: 'All of them are deleted, in any order.',
   },
+  {
+    file: 'src/local-models/files/npm-configuration.ts',
+    before: "return { url: `${url}${name}/-/${name.split('/').at(-1) ?? name}-${version}.tgz`, headers }",
+    after: "return { url: `${url}${name}/-/${name.split('/').at(1) ?? name}-${version}.tgz`, headers }",
+    why: 'The name of a package has one slash or none.',
+  },
 ]
