@@ -145,24 +145,24 @@ describe('weir batch', () => {
     assert.match((await printed(batch, ...away)).failure?.message ?? '', /^http:\/\/127\.0\.0\.1:1 does not answer: /)
   })
 
-  it('has the key that the service lends it, and gives it back whether it succeeds or fails', async (t) => {
+  it('borrows an API key from the service, and returns it whether it succeeds or fails', async (t) => {
     const { url, folder, asked } = await stage(t, { 'GET /batches/b': ended, 'GET /batches/late': 'it is gone' })
     const lent: string[] = []
     const lendKey = (workspace: string) => {
-      if (workspace === 'nobody') throw new Error('There is no workspace "nobody".')
+      if (workspace === 'missing') throw new Error('There is no workspace "missing".')
       lent.push(workspace)
       return { key: 'weir_lent', end: () => void lent.push('end') }
     }
     await scriptedService(t, folder, { lendKey }, url)
     const run = (...args: readonly string[]) => printed(batch, ...args, '--data', folder)
     assert.equal((await run('status', 'b')).failure, undefined)
-    await eventually('the key has ended', () => lent.length === 2)
+    await eventually('the key is returned', () => lent.length === 2)
     assert.equal((await run('status', 'late', '--workspace', 'acme')).failure?.message, 'it is gone')
-    await eventually('the key has ended', () => lent.length === 4)
+    await eventually('the key is returned', () => lent.length === 4)
     assert.deepEqual(lent, ['default', 'end', 'acme', 'end'])
     assert.ok(asked.every(({ authorization }) => authorization === 'Bearer weir_lent'))
-    const refusal = 'There is no workspace "nobody". Choose another one with --workspace.'
-    assert.equal((await run('status', 'b', '--workspace', 'nobody')).failure?.message, refusal)
+    const refusal = 'There is no workspace "missing". Choose another one with --workspace.'
+    assert.equal((await run('status', 'b', '--workspace', 'missing')).failure?.message, refusal)
     assert.equal(asked.length, 2)
   })
 

@@ -22,11 +22,12 @@ async function stage(t: TestContext) {
     others: undefined as Reply | typeof HELD | undefined,
     ping: undefined as typeof HELD | undefined,
     isSilent: false,
+    silentSocket: undefined as Socket | undefined,
   }
   const redis = await scriptedRedis((command) => {
     const isHeartbeat = command.name === 'evalsha' && command.values.includes('weir:{replicas}')
     if (isHeartbeat) heartbeats.push(command)
-    if (state.isSilent) return HELD
+    if (state.isSilent || command.socket === state.silentSocket) return HELD
     if (command.name === 'ping') return state.ping
     return isHeartbeat ? state.life : command.name === 'evalsha' ? state.others : undefined
   })
@@ -206,7 +207,7 @@ describe('the link of a replica to Redis', () => {
     assert.equal(log.filter((it) => it.startsWith('event lost')).length, 1)
   })
 
-  it('subscribes again when only its connection for messages was lost, whatever it had asked before', async (t) => {
+  it('subscribes again when only its connection for messages was lost while a heartbeat was unanswered', async (t) => {
     const { link, redis, joined, heldHeartbeat: heldBeat, log, state, follower } = await stage(t)
     await joined()
     const heartbeat = await heldBeat()
@@ -221,6 +222,24 @@ describe('the link of a replica to Redis', () => {
       log.filter((it) => it.startsWith('joined')),
       ['joined epoch-1 1', 'joined epoch-1 2'],
     )
+  })
+
+  it('ignores an answer to the connection before while it subscribes again', async (t) => {
+    const { redis, joined, heldHeartbeat: heldBeat, log, state } = await stage(t)
+    await joined()
+    const heartbeat = await heldBeat()
+    state.life = ['epoch-1', 0, 3, 0]
+    state.silentSocket = heartbeat.socket
+    const before = redis.received.length
+    redis.received.find(({ name }) => name === 'subscribe')?.socket.destroy()
+    const asked = () => redis.received.slice(before).filter(({ socket }) => socket === heartbeat.socket)
+    await eventually('it joins again', () => asked().length === 3)
+    redis.reply(heartbeat, ['epoch-1', 0, 3, 0])
+    state.silentSocket = undefined
+    for (const command of asked()) redis.reply(command, command.name === 'info' ? 'run_id:server-1' : 'OK')
+    await joined()
+    const memberships = log.filter((it) => it.startsWith('joined'))
+    assert.deepEqual(memberships, ['joined epoch-1 1', 'joined epoch-1 2'])
   })
 
   it('never sends a command later that was called without a connection, or whose connection broke', async (t) => {

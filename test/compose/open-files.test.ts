@@ -88,7 +88,7 @@ describe('files without links to images', () => {
   })
 })
 
-it('where two processes share a disk, the uploads of a workspace have less than half of it, and files are told all', async (t) => {
+it('two processes that share a disk give the uploads of a workspace less than half of it, and count all of it as room for files', async (t) => {
   t.mock.method(fsPromises, 'statfs', async () => ({ blocks: 4000, bavail: 2000, bsize: 1 }))
   syncBuiltinESMExports()
   t.after(() => {

@@ -318,7 +318,7 @@ describe('a request that enters a lane', () => {
   })
 })
 
-it('a prompt is another one for each adapter, also where workspaces share their prefixes', async () => {
+it('the cache keys of a prompt differ for each adapter, also where workspaces share their prefixes', async () => {
   const prompt = {
     blocks: [{ first: 1, second: 2, own: 3, end: 3, message: 0 }],
     characters: 3,
@@ -708,8 +708,8 @@ describe('a whole answer', () => {
       ],
     })
     await assert.rejects(audio.run(), CallerLeft)
-    const heard = audio.rows[0] ?? assert.fail()
-    assert.deepEqual([heard.inputTokens, heard.audioMs, heard.estimated], [0, 1500, false])
+    const audioRow = audio.rows[0] ?? assert.fail()
+    assert.deepEqual([audioRow.inputTokens, audioRow.audioMs, audioRow.estimated], [0, 1500, false])
     const repeated = stage({
       calls: [call, { ...call, repeatsInput: true }],
       engine: [

@@ -215,7 +215,7 @@ describe('model files', () => {
     assert.deepEqual(asked, ['GET Bearer hf_x', 'HEAD Bearer hf_x', 'GET Bearer hf_x'])
   })
 
-  it('without an order have none when it is taken back, either', () => {
+  it('without an order stay without one when it is cleared', () => {
     const files = modelFiles(directory, { models: [model([])], environment: process.env })
     files.setOrder('test/model', undefined)
     assert.equal(files.orderOf('test/model'), undefined)

@@ -191,7 +191,7 @@ describe('the runtime of local models', () => {
     assert.equal(registry.requests.length, 2)
   })
 
-  it('is there if the installation has no lock file: its packager has chosen what it contains', () => {
+  it('counts as present if the installation has no lock file, because its packager decided what to include', () => {
     rmSync(join(installation, 'package-lock.json'))
     assert.equal(runtime().stateOf(), 'present')
   })

@@ -119,7 +119,7 @@ describe('the supervisor', () => {
   })
 
   it(
-    'gives a request no host that is dead, before it knows of its end',
+    'starts another host if the last one is dead, even before its exit is reported',
     { skip: process.platform !== 'linux' },
     async (t) => {
       const supervisor = supervise(t)

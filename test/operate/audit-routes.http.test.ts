@@ -189,7 +189,7 @@ describe('what a member does', () => {
     assert.deepEqual([refused?.outcome, refused?.before], ['refused', null], 'nothing of another workspace')
   })
 
-  it('is audited if it ends an own session, as it was before; a session of somebody else is not shown', async () => {
+  it('records that a member ended another session of their own, with its details, but no details of a session of another member', async () => {
     const made = (await (
       await weir.admin('POST', '/admin/v1/keys', { workspace: 'acme', name: 'Ben, laptop' })
     ).json()) as { id: string; key: string }

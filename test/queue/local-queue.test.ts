@@ -149,7 +149,7 @@ describe('the queue of one replica', () => {
     assert.deepEqual(events, ['line preempted'])
   })
 
-  it('tells no batch place that it is preempted once it has left', (t) => {
+  it('sends no preemption to a batch place that has left', (t) => {
     const { queue, arrive, events } = stage(t, { batch: { reserveConcurrent: 0, reserveTokens: 0 } })
     const [line, other] = [arrive('line', 1, Infinity), arrive('other', 1, Infinity)]
     for (const it of [line, other]) it.notify({ kind: 'admitted' } as never)

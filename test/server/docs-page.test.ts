@@ -30,7 +30,7 @@ function pageOf(path: string, changes: Partial<Operation>, access: Route['access
 }
 
 describe('the docs page', () => {
-  it('is kept by its reader only, and its files only under the version that they have', async () => {
+  it('may be cached only by its reader, and its files for good only under their version', async () => {
     const routes = documentationRoutes(api, [])
     const keptFor = async (path: string): Promise<unknown> =>
       (await ask(routes, `GET ${path}`)).headers['Cache-Control']
